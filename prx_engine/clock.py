@@ -1,0 +1,99 @@
+"""Time as the engine sees it: one injected clock, always UTC, RFC 3339 in text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final, Protocol
+
+from prx_engine.errors import InvalidInput
+
+HOUR: Final = timedelta(hours=1)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_RFC_3339: Final = re.compile(
+    r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})", re.ASCII
+)
+
+
+class Clock(Protocol):
+    """Anything that tells the present time."""
+
+    def now(self) -> datetime:
+        """Return the present time, aware and in UTC."""
+        ...
+
+
+class SystemClock:
+    """The clock of this machine."""
+
+    def now(self) -> datetime:
+        """Return the present time in UTC."""
+        return datetime.now(UTC)
+
+
+@dataclass(frozen=True)
+class FixedClock:
+    """A clock that stands still, for replays and tests."""
+
+    time: datetime
+
+    def now(self) -> datetime:
+        """Return the fixed time."""
+        return self.time
+
+
+def clock_from_environment(environment: Mapping[str, str]) -> Clock:
+    """Return the clock that ``PRX_NOW`` fixes, or the system's.
+
+    Raises:
+        InvalidInput: if ``PRX_NOW`` is set and is not an RFC 3339 time.
+    """
+    text = environment.get("PRX_NOW")
+    if not text:
+        return SystemClock()
+    try:
+        return FixedClock(parse_time(text))
+    except InvalidInput as error:
+        raise InvalidInput(f"PRX_NOW: {error}") from None
+
+
+def parse_time(text: str) -> datetime:
+    """Read an RFC 3339 time with its offset, as UTC.
+
+    Raises:
+        InvalidInput: if the text is anything else.
+    """
+    if _RFC_3339.fullmatch(text):
+        try:
+            return datetime.fromisoformat(text.upper()).astimezone(UTC)
+        except (ValueError, OverflowError):
+            pass
+    raise InvalidInput(f"{text[:60]!r} is not an RFC 3339 time such as 2026-06-01T08:00:00Z")
+
+
+def format_time(time: datetime) -> str:
+    """Write a time as RFC 3339 in UTC, with a fraction only if it has one."""
+    return time.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
+
+
+def as_utc(time: datetime, name: str) -> datetime:
+    """Return an aware time in UTC.
+
+    Raises:
+        InvalidInput: if the time has no offset, naming the value as ``name``.
+    """
+    if time.tzinfo is None:
+        raise InvalidInput(f"{name}: {time.isoformat()} has no time zone; give one, UTC for instance")
+    return time.astimezone(UTC)
+
+
+def clock_hour(time: datetime) -> int:
+    """Return the number of whole clock hours between 1970 and ``time``."""
+    return (time - _EPOCH) // HOUR
+
+
+def start_of_clock_hour(hour: int) -> datetime:
+    """Return the time at which a clock hour, counted from 1970, begins."""
+    return _EPOCH + hour * HOUR

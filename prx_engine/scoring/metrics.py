@@ -1,0 +1,178 @@
+"""What agents report about a session, and how the reports of several sources combine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from prx_engine.clock import as_utc, parse_time
+from prx_engine.dimensions import Dimension, Layer, VariantName
+from prx_engine.errors import InvalidInput
+from prx_engine.text import nearest, shown
+
+_LARGEST_COUNT: Final = 10**15
+_LONGEST_NAME: Final = 512
+
+Report = dict[str, Any]
+"""Raw fields of one source, those it gave only; as kept in the database."""
+
+
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def _time(value: object) -> object:
+    if isinstance(value, str):
+        return parse_time(value)
+    return as_utc(value, "started_at") if isinstance(value, datetime) else value
+
+
+def _name(value: object) -> object:
+    if isinstance(value, str) and ("\0" in value or any("\ud800" <= c <= "\udfff" for c in value)):
+        raise ValueError("a NUL character or half a surrogate pair")
+    return value
+
+
+_Name = Annotated[str, Field(min_length=1, max_length=_LONGEST_NAME, strict=True), BeforeValidator(_name)]
+_Unit = Annotated[float, Field(ge=0, le=1, strict=True, allow_inf_nan=False)]
+_Milliseconds = Annotated[float, Field(ge=0, le=1e12, strict=True, allow_inf_nan=False)]
+_Units = Annotated[list[_Unit] | None, BeforeValidator(_listed)]
+_Times = Annotated[list[_Milliseconds] | None, BeforeValidator(_listed)]
+_Count = Annotated[int | None, Field(ge=0, le=_LARGEST_COUNT, strict=True)]
+
+
+class SessionMetrics(BaseModel):
+    """Raw metrics of a session; everything is optional, and what is not given is missing.
+
+    Attributes:
+        relevance: judge scores of the responses, one or many, each 0–1.
+        tool_calls, tool_calls_succeeded: counts.
+        tasks, tasks_succeeded: counts.
+        first_token_ms: times to the first token of responses, one or many, milliseconds.
+        tokens: tokens used, a count.
+        recall_relevance: relevance of recalled memories, one or many, each 0–1.
+        thumbs_up, thumbs_down, corrections: counts of feedback.
+        scores: ready-made scores, dimension → 0–1; they stand instead of the raw fields.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    relevance: _Units = None
+    tool_calls: _Count = None
+    tool_calls_succeeded: _Count = None
+    tasks: _Count = None
+    tasks_succeeded: _Count = None
+    first_token_ms: _Times = None
+    tokens: _Count = None
+    recall_relevance: _Units = None
+    thumbs_up: _Count = None
+    thumbs_down: _Count = None
+    corrections: _Count = None
+    scores: dict[Dimension, _Unit] | None = None
+
+    def report(self) -> Report:
+        """Return the raw fields that are given."""
+        return {name: value for name in METRICS if (value := getattr(self, name)) not in (None, [], {})}
+
+
+METRICS: Final = tuple(SessionMetrics.model_fields)
+
+
+class SessionUpdate(SessionMetrics):
+    """One report about one session: a native session line.
+
+    Attributes:
+        session_id: the agent's own name of the session.
+        layer, experiment_id, variant: stated only by an agent that splits its own traffic.
+        started_at: when the session started; the time of the call if not given.
+        cluster: the user or task that the session belongs to.
+        source: who reports; a later report of the same source replaces its earlier fields.
+    """
+
+    session_id: _Name
+    layer: Layer | None = None
+    experiment_id: _Name | None = None
+    variant: VariantName | None = None
+    started_at: Annotated[datetime | None, BeforeValidator(_time)] = None
+    cluster: _Name | None = None
+    source: _Name = "native"
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> SessionUpdate:
+        """Return the update that the fields describe.
+
+        Raises:
+            InvalidInput: naming the field and the value.
+        """
+        try:
+            return cls.model_validate(dict(fields))._consistent()
+        except ValidationError as error:
+            raise InvalidInput(_one_line(error)) from None
+
+    @classmethod
+    def of_json(cls, line: str | bytes) -> SessionUpdate:
+        """Return the update that one line of JSON describes.
+
+        Raises:
+            InvalidInput: naming the field and the value, or what is wrong with the JSON.
+        """
+        try:
+            return cls.model_validate_json(line)._consistent()
+        except ValidationError as error:
+            raise InvalidInput(_one_line(error)) from None
+
+    def _consistent(self) -> SessionUpdate:
+        if self.variant is None and (self.layer or self.experiment_id):
+            raise InvalidInput("variant: missing beside layer or experiment_id; state it, or neither")
+        if self.variant is not None and not (self.layer or self.experiment_id):
+            raise InvalidInput("layer: missing beside variant; state layer or experiment_id")
+        return self
+
+
+def _one_line(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    kind, message, found = first["type"], first["msg"], first["input"]
+    name = ".".join(str(part) for part in first["loc"] if part != "[key]") or "line"
+    if kind == "json_invalid":
+        return f"not JSON: {message.removeprefix('Invalid JSON: ')}"
+    if kind in ("model_type", "model_attributes_type"):
+        return f"not a JSON object, but {shown(found)}"
+    if kind == "missing":
+        return f"{name}: missing"
+    if kind == "extra_forbidden":
+        meant = nearest(name, SessionUpdate.model_fields)
+        return f"{shown(name)}: no such field" + (f"; did you mean {meant}?" if meant else "")
+    return f"{shown(name)}: found {shown(found)}; {message[0].lower()}{message[1:]}"
+
+
+def combine(reports: Iterable[Report]) -> Report:
+    """Return the reports of all sources as one: counts add, lists join, in any order alike.
+
+    Raises:
+        InvalidInput: if more succeeded than there were.
+    """
+    combined: Report = {}
+    for report in reports:
+        for name, value in report.items():
+            if name == "scores":
+                scores = combined.setdefault(name, {})
+                for dimension, score in value.items():
+                    scores.setdefault(dimension, []).append(score)
+            else:
+                combined[name] = combined[name] + value if name in combined else value
+    for whole in ("tool_calls", "tasks"):
+        part = f"{whole}_succeeded"
+        if whole in combined and combined.get(part, 0) > combined[whole]:
+            raise InvalidInput(f"{part}: found {combined[part]}; allowed: at most {whole} = {combined[whole]}")
+    return combined
+
+
+def replace(earlier: Report, later: Report) -> Report:
+    """Return a source's report after a later one of its own: later fields replace earlier ones."""
+    merged = {**earlier, **later}
+    if "scores" in earlier and "scores" in later:
+        merged["scores"] = {**earlier["scores"], **later["scores"]}
+    return merged

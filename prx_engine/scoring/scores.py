@@ -1,0 +1,123 @@
+"""From raw metrics to the scores of a session, in whole units of 1/10000."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Decimal
+
+from prx_engine.configuration import FitnessSettings
+from prx_engine.dimensions import DIMENSIONS, UNIT
+from prx_engine.fitness.group import exact_weights
+from prx_engine.fitness.moments import Scores
+from prx_engine.scoring.metrics import Report
+
+
+def units(score: float) -> int:
+    """Return a score of 0–1 in units of 1/10000, half up as its decimal digits read."""
+    return int((Decimal(repr(score)) * UNIT).quantize(Decimal(1), ROUND_HALF_UP))
+
+
+def ratio_units(part: int, whole: int) -> int:
+    """Return part / whole in units of 1/10000, half up, exactly."""
+    return (2 * part * UNIT + whole) // (2 * whole)
+
+
+class Scorer:
+    """Turns raw metrics into scores under fixed settings.
+
+    Args:
+        settings: normalization and weights; pinned for an experiment, present ones for the deployment.
+    """
+
+    def __init__(self, settings: FitnessSettings) -> None:
+        self._normalization = settings.normalization
+        exact = exact_weights(settings.weights.as_tuple())
+        denominator = math.lcm(*(weight.denominator for weight in exact))
+        self._weights = [int(weight * denominator) for weight in exact]
+
+    def scores(self, report: Report) -> Scores:
+        """Return the session's scores in the order of DIMENSIONS; a dimension without data is None."""
+        given = report.get("scores", {})
+        return tuple(
+            units(math.fsum(given[name]) / len(given[name])) if name in given else compute(report)
+            for name, compute in zip(
+                DIMENSIONS,
+                (
+                    self._response_relevance,
+                    self._task_completion,
+                    self._response_latency,
+                    self._token_efficiency,
+                    self._memory_precision,
+                    self._user_satisfaction,
+                ),
+                strict=True,
+            )
+        )
+
+    def fitness(self, scores: Scores) -> int | None:
+        """Return the session's own fitness in units: Σ w_d x_d / Σ w_d over the weighted dimensions it has."""
+        weighted = weight = 0
+        for w, score in zip(self._weights, scores, strict=True):
+            if score is not None:
+                weighted += w * score
+                weight += w
+        return (2 * weighted + weight) // (2 * weight) if weight else None
+
+    def _response_relevance(self, report: Report) -> int | None:
+        return _mean(report.get("relevance"))
+
+    def _memory_precision(self, report: Report) -> int | None:
+        return _mean(report.get("recall_relevance"))
+
+    def _task_completion(self, report: Report) -> int | None:
+        whole = report.get(self._normalization.task_completion)
+        part = report.get(f"{self._normalization.task_completion}_succeeded")
+        return ratio_units(part, whole) if whole and part is not None else None
+
+    def _response_latency(self, report: Report) -> int | None:
+        times = report.get("first_token_ms")
+        if not times:
+            return None
+        ordered = sorted(times)
+        return units(
+            (
+                falling(percentile(ordered, 0.50), self._normalization.latency_p50_ms)
+                + falling(percentile(ordered, 0.95), self._normalization.latency_p95_ms)
+            )
+            / 2
+        )
+
+    def _token_efficiency(self, report: Report) -> int | None:
+        tokens = report.get("tokens")
+        succeeded = report.get("tasks_succeeded", None if "tasks" in report else 1)
+        if tokens is None or succeeded is None:
+            return None
+        return units(falling(tokens / succeeded, self._normalization.tokens_per_task)) if succeeded else 0
+
+    def _user_satisfaction(self, report: Report) -> int | None:
+        up = report.get("thumbs_up", 0)
+        feedback = up + report.get("thumbs_down", 0) + report.get("corrections", 0)
+        return ratio_units(up, feedback) if feedback else None
+
+
+def _mean(values: Sequence[float] | None) -> int | None:
+    return units(math.fsum(values) / len(values)) if values else None
+
+
+def falling(x: float, bounds: Sequence[float]) -> float:
+    """Return s(x): 1 at or below the first bound, 0 at or above the second, linear in log x between."""
+    best, worst = bounds
+    if x <= best:
+        return 1.0
+    if x >= worst:
+        return 0.0
+    return math.log(worst / x) / math.log(worst / best)
+
+
+def percentile(ordered: Sequence[float], share: float) -> float:
+    """Return a percentile of sorted values, interpolated linearly (Hyndman & Fan 1996, type 7)."""
+    position = share * (len(ordered) - 1)
+    below = math.floor(position)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (position - below) * (ordered[above] - ordered[below])

@@ -1,0 +1,270 @@
+"""One Store a database: it owns connections and transactions and hides the dialect."""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import peewee
+
+from prx_engine.errors import PrxError, StoreBusy, StoreError
+from prx_engine.store import migrations
+from prx_engine.text import shown
+
+T = TypeVar("T")
+
+BUSY_TIMEOUT_SECONDS: Final = 30.0
+_SQLITE_PRAGMAS: Final = {"journal_mode": "wal", "foreign_keys": 1, "synchronous": "full"}
+_POSTGRESQL_SCHEMES: Final = ("postgresql://", "postgres://")
+_RETRIED_SQLSTATES: Final = frozenset({"40001", "40P01", "55P03"})
+
+_abandoned: Final[list[object]] = []
+"""Connections inherited through a fork: closing one in the child would harm the parent's."""
+
+
+def default_database() -> str:
+    """Return the path of the database that is used when nobody names one."""
+    from platformdirs import user_data_path
+
+    return str(user_data_path("openprx", appauthor=False) / "experiments.db")
+
+
+def is_postgresql(url: str) -> bool:
+    """Tell whether a database name means a PostgreSQL server."""
+    return url.startswith(_POSTGRESQL_SCHEMES)
+
+
+def sqlite_path(url: str) -> Path:
+    """Return the file that a SQLite database name means.
+
+    Raises:
+        StoreError: if the name has another scheme.
+    """
+    if url.startswith("sqlite:///"):
+        return Path(url.removeprefix("sqlite:///")).expanduser()
+    if "://" in url:
+        raise StoreError(
+            f"database {shown(url)}: unknown scheme; give a path, sqlite:///PATH or postgresql://…"
+        )
+    return Path(url).expanduser()
+
+
+def connect(url: str) -> peewee.Database:
+    """Return the peewee database for a name, not yet connected."""
+    if is_postgresql(url):
+        return peewee.PostgresqlDatabase(
+            "postgresql://" + url.split("://", 1)[1], prefer_psycopg3=True, autorollback=True
+        )
+    return peewee.SqliteDatabase(
+        str(sqlite_path(url)), pragmas=_SQLITE_PRAGMAS, timeout=BUSY_TIMEOUT_SECONDS
+    )
+
+
+class Store:
+    """The database of one deployment; safe to share between threads and across a fork.
+
+    Args:
+        url: path or ``sqlite:///…`` for SQLite, ``postgresql://…`` for PostgreSQL.
+        create: whether to make a database that does not exist yet.
+
+    Raises:
+        StoreError: if there is no such database, or it cannot be used.
+        NewerSchema: if a newer release has written it.
+    """
+
+    def __init__(self, url: str, *, create: bool = True) -> None:
+        self.url = url
+        self.postgresql = is_postgresql(url)
+        if not self.postgresql:
+            _prepare_file(sqlite_path(url), create=create)
+        self._pid = os.getpid()
+        self._database = connect(url)
+        self._statements: dict[object, str] = {}
+        self.translated(self._migrate)
+
+    @property
+    def database(self) -> peewee.Database:
+        """The peewee database; its connection is this thread's own."""
+        if os.getpid() != self._pid:
+            _abandoned.append(self._database._state.conn)
+            self._pid = os.getpid()
+            self._database = connect(self.url)
+        return self._database
+
+    def close(self) -> None:
+        """Close this thread's connection."""
+        if not self.database.is_closed():
+            self.database.close()
+
+    def write(self, work: Callable[[], T]) -> T:
+        """Run ``work`` in one write transaction and return its result.
+
+        ``work`` may run more than once: it is repeated when the database is busy or two
+        transactions have deadlocked, for at most BUSY_TIMEOUT_SECONDS.
+
+        Raises:
+            StoreBusy: if the database stays busy.
+            StoreError: if the database fails otherwise.
+        """
+        # A transaction that begins by reading cannot become a writer under load: it must begin as one.
+        begin = () if self.postgresql else ("IMMEDIATE",)
+
+        def transaction() -> T:
+            with self.database.atomic(*begin):
+                return work()
+
+        return self._retried(transaction)
+
+    def read(self, work: Callable[[], T]) -> T:
+        """Run ``work`` on one snapshot of the database and return its result."""
+        begin = ("REPEATABLE READ",) if self.postgresql else ("DEFERRED",)
+
+        def transaction() -> T:
+            with self.database.atomic(*begin):
+                return work()
+
+        return self._retried(transaction)
+
+    def rows(self, query: Any) -> list[dict[str, Any]]:
+        """Return the rows of a query as dictionaries."""
+        return self.translated(lambda: list(query.dicts().execute(self.database)))
+
+    def tuples(self, query: Any) -> list[tuple[Any, ...]]:
+        """Return the rows of a query as tuples."""
+        return self.translated(lambda: list(query.tuples().execute(self.database)))
+
+    def row(self, query: Any) -> dict[str, Any] | None:
+        """Return the first row of a query, if there is one."""
+        return next(iter(self.rows(query.limit(1))), None)
+
+    def execute(self, query: Any) -> Any:
+        """Run an insert, update or delete; return the new key or the number of rows touched."""
+        return self.translated(lambda: query.execute(self.database))
+
+    def for_update(self, query: Any) -> Any:
+        """Lock the rows that a query selects until the transaction ends (SQLite has locked all already)."""
+        return query.for_update() if self.postgresql else query
+
+    def for_share(self, query: Any) -> Any:
+        """Keep others from changing the rows that a query selects until the transaction ends."""
+        return query.for_update("FOR SHARE") if self.postgresql else query
+
+    def insert_new(self, model: type[peewee.Model], columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Insert rows; those whose key exists already are left as they are."""
+        self._many(("insert", model, tuple(columns)), model, columns, "DO NOTHING", rows)
+
+    def insert_or_replace(
+        self, model: type[peewee.Model], columns: Sequence[str], rows: Iterable[Sequence[Any]]
+    ) -> None:
+        """Insert rows; those whose key exists already get the new values."""
+        updates = ", ".join(f"{c} = excluded.{c}" for c in columns if c not in _key_columns(model))
+        self._many(("replace", model, tuple(columns)), model, columns, f"DO UPDATE SET {updates}", rows)
+
+    def add_to(self, model: type[peewee.Model], columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Add rows of totals to those with the same key, in the order given; no total is read before."""
+        table = model._meta.table_name
+        updates = ", ".join(
+            f"{c} = {table}.{c} + excluded.{c}" for c in columns if c not in _key_columns(model)
+        )
+        self._many(("add", model, tuple(columns)), model, columns, f"DO UPDATE SET {updates}", rows)
+
+    def _many(
+        self,
+        key: object,
+        model: type[peewee.Model],
+        columns: Sequence[str],
+        conflict: str,
+        rows: Iterable[Sequence[Any]],
+    ) -> None:
+        sql = self._statements.get(key)
+        if sql is None:
+            parameters = ", ".join([self.database.param] * len(columns))
+            names = ", ".join(f'"{c}"' for c in columns)
+            target = ", ".join(_key_columns(model))
+            sql = (
+                f"INSERT INTO {model._meta.table_name} ({names}) VALUES ({parameters})"
+                f" ON CONFLICT ({target}) {conflict}"
+            )
+            self._statements[key] = sql
+        self.translated(lambda: self.database.cursor().executemany(sql, rows))
+
+    def _migrate(self) -> None:
+        migrations.migrate(self)
+
+    def _retried(self, transaction: Callable[[], T]) -> T:
+        deadline = time.monotonic() + BUSY_TIMEOUT_SECONDS
+        pause = 0.005
+        while True:
+            try:
+                return self.translated(transaction)
+            except StoreBusy:
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(pause * random.uniform(0.5, 1.5))
+            pause = min(pause * 2, 0.5)
+
+    def translated(self, action: Callable[[], T]) -> T:
+        try:
+            return action()
+        except (peewee.PeeweeException, sqlite3.Error) as error:
+            raise self._explained(error) from error
+        except PrxError:
+            raise
+        except Exception as error:
+            if _sqlstate(error) is None:
+                raise
+            raise self._explained(error) from error
+
+    def _explained(self, error: BaseException) -> StoreError:
+        message = shown(str(error).strip().split("\n")[0])
+        where = f"database {shown(_without_password(self.url))}"
+        if _sqlstate(error) in _RETRIED_SQLSTATES or "database is locked" in message:
+            return StoreBusy(f"{where}: busy for too long; another process holds it, try again")
+        if "not a database" in message or "malformed" in message:
+            return StoreError(f"{where}: not a database of experiments, or damaged ({message}); restore a backup")
+        if "disk is full" in message or "No space" in message:
+            return StoreError(f"{where}: the disk is full; nothing was written")
+        return StoreError(f"{where}: {message}")
+
+
+def _key_columns(model: type[peewee.Model]) -> tuple[str, ...]:
+    return tuple(field.column_name for field in model._meta.get_primary_keys())
+
+
+def _sqlstate(error: BaseException | None) -> str | None:
+    while error is not None:
+        state = getattr(error, "sqlstate", None)
+        if state is not None:
+            return str(state)
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _without_password(url: str) -> str:
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(url)
+    return url.replace(f":{parts.password}@", ":***@") if "://" in url and parts.password else url
+
+
+def _prepare_file(path: Path, *, create: bool) -> None:
+    if path.is_dir():
+        raise StoreError(f"database {shown(str(path))}: a folder, not a file")
+    if path.exists():
+        return
+    if not create:
+        raise StoreError(
+            f"no database at {shown(str(path))}; creating an experiment or recording a session makes one"
+        )
+    try:
+        if str(path) == default_database():
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Opened with its mode, not changed afterwards: nobody else may read it for even a moment.
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+    except OSError as error:
+        raise StoreError(f"database {shown(str(path))}: {error.strerror}") from None

@@ -1,0 +1,164 @@
+"""Totals: moments and assigned counts of arms, whole and by hour, and of the deployment by hour."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import peewee
+
+from prx_engine.dimensions import VARIANTS, VariantName
+from prx_engine.fitness.moments import MOMENT_NAMES, MomentAccumulator, Moments, Scores
+from prx_engine.store.database import Store
+from prx_engine.store.schema import Assignments, DeploymentTotals, HourlyTotals, Totals
+
+_ARM_COLUMNS: Final = ("experiment", "variant", "assigned", *MOMENT_NAMES)
+_HOUR_COLUMNS: Final = ("experiment", "variant", "hour", "assigned", *MOMENT_NAMES)
+_DEPLOYMENT_COLUMNS: Final = ("hour", *MOMENT_NAMES)
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One arm of an experiment over some of its sessions: how many were assigned, and their moments."""
+
+    assigned: int = 0
+    moments: Moments = field(default_factory=Moments)
+
+    def __add__(self, other: Arm) -> Arm:
+        return Arm(self.assigned + other.assigned, self.moments + other.moments)
+
+
+Arms = dict[VariantName, Arm]
+
+
+class _Change:
+    __slots__ = ("assigned", "moments")
+
+    def __init__(self) -> None:
+        self.assigned = 0
+        self.moments = MomentAccumulator()
+
+    def empty(self) -> bool:
+        return not self.assigned and not any(self.moments.entries)
+
+
+class TotalsChange:
+    """Differences to be added to the totals, collected over a batch of sessions."""
+
+    def __init__(self) -> None:
+        self._arms: defaultdict[tuple[int, VariantName, int], _Change] = defaultdict(_Change)
+        self._deployment: defaultdict[int, MomentAccumulator] = defaultdict(MomentAccumulator)
+
+    def assign(self, experiment: int, variant: VariantName, hour: int) -> None:
+        """Count one more session assigned to the arm."""
+        self._arms[experiment, variant, hour].assigned += 1
+
+    def rescore(self, experiment: int, variant: VariantName, hour: int, before: Scores, after: Scores) -> None:
+        """Take a session's earlier scores out of the arm and put its new ones in."""
+        moments = self._arms[experiment, variant, hour].moments
+        moments.add(before, -1)
+        moments.add(after)
+
+    def rescore_deployment(self, hour: int, before: Scores, after: Scores) -> None:
+        """Take a session's earlier scores out of the deployment's hour and put its new ones in."""
+        moments = self._deployment[hour]
+        moments.add(before, -1)
+        moments.add(after)
+
+    def write(self, store: Store) -> None:
+        """Add the differences to the totals, rows in the order of their keys, so that writers cannot deadlock."""
+        hours = [(*key, c) for key, c in sorted(self._arms.items()) if not c.empty()]
+        arms: defaultdict[tuple[int, VariantName], list[int]] = defaultdict(
+            lambda: [0] * (1 + len(MOMENT_NAMES))
+        )
+        for experiment, variant, _, change in hours:
+            total = arms[experiment, variant]
+            for i, value in enumerate((change.assigned, *change.moments.entries)):
+                total[i] += value
+        store.add_to(Totals, _ARM_COLUMNS, [(*key, *values) for key, values in sorted(arms.items())])
+        store.add_to(
+            HourlyTotals, _HOUR_COLUMNS, [(e, v, h, c.assigned, *c.moments.entries) for e, v, h, c in hours]
+        )
+        store.add_to(
+            DeploymentTotals,
+            _DEPLOYMENT_COLUMNS,
+            [(hour, *m.entries) for hour, m in sorted(self._deployment.items()) if any(m.entries)],
+        )
+
+
+def _fields(model: type[peewee.Model], names: Sequence[str]) -> list[Any]:
+    return [getattr(model, name) for name in names]
+
+
+def _sums(model: type[peewee.Model], names: Sequence[str]) -> list[Any]:
+    return [peewee.fn.SUM(getattr(model, name)) for name in names]
+
+
+def arm_totals(store: Store, experiments: Iterable[int]) -> dict[int, Arms]:
+    """Return both arms of each experiment over all its sessions, by the experiment's number."""
+    numbers = list(experiments)
+    totals: dict[int, Arms] = {number: {name: Arm() for name in VARIANTS} for number in numbers}
+    query = Totals.select(*_fields(Totals, _ARM_COLUMNS)).where(Totals.experiment << numbers)
+    for number, variant, assigned, *moments in store.tuples(query):
+        totals[number][variant] = Arm(assigned, Moments(tuple(moments)))
+    return totals
+
+
+def arms_between(store: Store, experiment: int, first: int, end: int) -> Arms:
+    """Return both arms over the sessions of the hours ``first <= hour < end`` since creation."""
+    query = (
+        HourlyTotals.select(HourlyTotals.variant, *_sums(HourlyTotals, ("assigned", *MOMENT_NAMES)))
+        .where(
+            HourlyTotals.experiment == experiment, HourlyTotals.hour >= first, HourlyTotals.hour < end
+        )
+        .group_by(HourlyTotals.variant)
+    )
+    arms: Arms = {name: Arm() for name in VARIANTS}
+    for variant, assigned, *moments in store.tuples(query):
+        arms[variant] = Arm(int(assigned), Moments(tuple(int(value) for value in moments)))
+    return arms
+
+
+def hourly_arms(store: Store, experiment: int) -> list[tuple[int, VariantName, Arm]]:
+    """Return every hour of both arms, in order of time."""
+    query = (
+        HourlyTotals.select(*_fields(HourlyTotals, _HOUR_COLUMNS[1:]))
+        .where(HourlyTotals.experiment == experiment)
+        .order_by(HourlyTotals.hour)
+    )
+    return [
+        (hour, variant, Arm(assigned, Moments(tuple(moments))))
+        for variant, hour, assigned, *moments in store.tuples(query)
+    ]
+
+
+def deployment_hours(store: Store, first: int, end: int) -> list[tuple[int, Moments]]:
+    """Return the deployment's moments of the clock hours ``first <= hour < end``, in order of time."""
+    query = (
+        DeploymentTotals.select(*_fields(DeploymentTotals, _DEPLOYMENT_COLUMNS))
+        .where(DeploymentTotals.hour >= first, DeploymentTotals.hour < end)
+        .order_by(DeploymentTotals.hour)
+    )
+    return [(hour, Moments(tuple(moments))) for hour, *moments in store.tuples(query)]
+
+
+def session_fitness_counts(store: Store, experiment: int, end: int) -> dict[VariantName, list[tuple[int, int]]]:
+    """Return how many sessions of the hours before ``end`` have each session fitness (in units), by arm."""
+    count = peewee.fn.COUNT(peewee.SQL("*"))
+    fitness = Assignments.fitness  # type: ignore[attr-defined]
+    query = (
+        Assignments.select(Assignments.variant, fitness, count)
+        .where(
+            Assignments.experiment == experiment,
+            fitness.is_null(False),
+            Assignments.hour < end,
+        )
+        .group_by(Assignments.variant, fitness)
+        .order_by(Assignments.variant, fitness)
+    )
+    counts: dict[VariantName, list[tuple[int, int]]] = {name: [] for name in VARIANTS}
+    for variant, value, sessions in store.tuples(query):
+        counts[variant].append((value, sessions))
+    return counts

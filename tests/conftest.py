@@ -86,7 +86,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say once, with a count, which part of the suite did not run and why."""
+    """Say which part of the suite did not run and why, and how to repeat the order of a failing run."""
     reasons: Counter[str] = Counter()
     for report in terminalreporter.stats.get("skipped", []):
         if isinstance(report.longrepr, tuple):
@@ -94,3 +94,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for reason, count in sorted(reasons.items()):
         if reason.startswith(_LOUD_SKIPS):
             terminalreporter.write_line(f"{reason} ({count} skipped)", yellow=True, bold=True)
+    seed = terminalreporter.config.getoption("randomly_seed", None)
+    if seed is not None and (terminalreporter.stats.get("failed") or terminalreporter.stats.get("error")):
+        terminalreporter.write_line(f"To repeat this order: pytest --randomly-seed={seed}")

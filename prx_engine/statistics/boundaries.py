@@ -107,8 +107,7 @@ class _Survivors:
     def advance(self, low: float, high: float, step: _Step, scale: float) -> _Survivors:
         """The paths whose score lies between `low` and `high` after the step.
 
-        Args:
-            scale: the finest standard deviation on which the new distribution will be used.
+        Its grid resolves features as narrow as `scale`, a standard deviation.
         """
         points, weights = _grid(low, high, scale)
         return _Survivors(points, weights * self._density(points, step))
@@ -236,7 +235,9 @@ def _check_information(information: Sequence[float]) -> None:
     previous = 0.0
     for value in information:
         if not (previous < value < math.inf):
-            raise ValueError(f"information must be positive, finite and increasing, got {value} after {previous}")
+            raise ValueError(
+                f"information must be finite, positive and increase, got {value} after {previous}"
+            )
         previous = value
 
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date, datetime, time
 from types import NoneType
-from typing import Annotated, Any, Final, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from prx_engine.configuration.locator import KeyPath
 from prx_engine.configuration.settings import CROSS_FIELD, Rule
 from prx_engine.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from prx_engine.configuration.locator import KeyPath
 
 MAX_SHOWN: Final = 60
 """Characters of a value that a message shows."""
@@ -27,8 +27,7 @@ _MAX_DECIMAL_BITS: Final = 1024
 """Python refuses to write much longer integers in decimal; nobody would read them either."""
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """One thing that is wrong with the configuration."""
 
     path: KeyPath
@@ -87,6 +86,8 @@ def no_such_key(name: str, table: type[BaseModel] | None) -> str:
     """Reason for a key that the table does not have, or that stands where no table is."""
     if table is None:
         return "no such key"
+    import difflib  # only a mistake needs it; this module is on the way to everything
+
     nearest = difflib.get_close_matches(name, table.model_fields, n=1)
     if nearest:
         return f"no such key; did you mean {nearest[0]}?"

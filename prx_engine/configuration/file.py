@@ -9,18 +9,17 @@ from __future__ import annotations
 import os
 import re
 import stat
+import tempfile
 import threading
 import time
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
 
-from prx_engine.configuration.editing import CannotEdit, with_value
 from prx_engine.configuration.explain import (
     InvalidConfiguration,
     Problem,
@@ -30,7 +29,6 @@ from prx_engine.configuration.explain import (
     shown,
     table_at,
 )
-from prx_engine.configuration.locator import outline
 from prx_engine.configuration.settings import SelfEvolution
 from prx_engine.errors import ConfigurationError
 
@@ -71,8 +69,7 @@ def _expanded(path: str, env: Mapping[str, str]) -> Path:
         raise ConfigurationError(f"{printable(path)}: there is no home folder; set PRX_CONFIG") from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Version:
+class _Version(NamedTuple):
     """What tells two versions of a file apart without reading them."""
 
     device: int
@@ -86,8 +83,7 @@ class _Version:
         return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
+class _Reading(NamedTuple):
     """What a file said at one moment."""
 
     version: _Version | None
@@ -99,8 +95,7 @@ class _Reading:
     content: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class _Outcome:
+class _Outcome(NamedTuple):
     """A reading and what came of it: settings or problems."""
 
     reading: _Reading
@@ -142,6 +137,8 @@ class ConfigurationFile:
         The key may leave out `self_evolution.`. What the file would say then is validated first: if it is
         not allowed the file stays as it is. The file and its folder are made if missing.
         """
+        from prx_engine.configuration.editing import CannotEdit, with_value  # reading does not need it
+
         path = _path_of(dotted_key)
         with self._lock:
             reading = self._read()
@@ -224,9 +221,11 @@ class ConfigurationFile:
 
     def _located(self, problems: list[Problem], text: str) -> tuple[Problem, ...]:
         """The problems with their lines, in the order of the file."""
+        from prx_engine.configuration.locator import outline  # only a mistake needs it
+
         found = outline(text)
         file = str(self.path)
-        located = [replace(problem, file=file, line=found.line_of(problem.path)) for problem in problems]
+        located = [problem._replace(file=file, line=found.line_of(problem.path)) for problem in problems]
         return tuple(sorted(located, key=lambda problem: problem.line or 0))
 
     def _error(
@@ -304,8 +303,6 @@ def _assign(data: dict[str, Any], path: tuple[str, ...], value: object) -> None:
 
 def _written_beside(target: Path, content: bytes) -> Path:
     """A temporary file with the content, safely on the disk, and with the owner and permissions of target."""
-    import tempfile  # only a change of the file needs it
-
     descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     temporary = Path(name)
     try:

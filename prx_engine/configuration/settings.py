@@ -8,8 +8,7 @@ is not a number and a text is not a boolean, but a whole number may stand where 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Final, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, model_validator
 from pydantic_core import PydanticCustomError
@@ -27,8 +26,7 @@ found (`found`) and what is allowed (`allowed`), both as text.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """A condition beside type and range, in words that complete "allowed: a whole number, …"."""
 
     text: str

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from prx_engine.configuration.explain import allowed_values, settings_of
 from prx_engine.configuration.file import ROOT, ConfigurationFile
 from prx_engine.configuration.settings import SelfEvolution, Settings
 
 
-@dataclass(frozen=True, slots=True)
-class SettingLine:
+class SettingLine(NamedTuple):
     """One setting in effect."""
 
     key: str

@@ -39,5 +39,9 @@ class StoreBusy(StoreError):
     """The database stayed locked for longer than the busy timeout."""
 
 
+class KeyTaken(StoreError):
+    """A row with the same unique key exists already."""
+
+
 class NewerSchema(StoreError):
     """The database was written by a newer release."""

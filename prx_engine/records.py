@@ -37,9 +37,7 @@ def _finite_or_null(value: float | None) -> float | None:
 Time = Annotated[datetime, PlainSerializer(format_time, return_type=str, when_used="json")]
 """A time in UTC; RFC 3339 in JSON."""
 
-Real = Annotated[
-    float, PlainSerializer(_finite_or_null, return_type=float | None, when_used="json")
-]
+Real = Annotated[float, PlainSerializer(_finite_or_null, return_type=float | None, when_used="json")]
 """A number that may be infinite; null in JSON where it is."""
 
 
@@ -208,6 +206,7 @@ class Look(Record):
     control_fitness: float
     treatment_fitness: float
     lift: Real
+    lift_interval: Interval | None
     p_value: float | None
     p_welch: float | None
     p_mann_whitney: float | None
@@ -270,8 +269,7 @@ class Experiment(Record):
     treatment_fitness: FitnessScore
     lift: Real | None
     p_value: float | None
-    alpha_threshold: float | None
-    lift_interval: Interval | None
+    last_look: Look | None
     winner: VariantName | None
     conclusion: Conclusion | None
     verdict: Conclusion | None

@@ -20,9 +20,7 @@ def exact_weights(weights: tuple[float, ...]) -> tuple[Fraction, ...]:
     return tuple(Fraction(repr(weight)) for weight in weights)
 
 
-def counting(
-    groups: Sequence[Moments], weights: Weights, minimum: int
-) -> tuple[Dimension, ...]:
+def counting(groups: Sequence[Moments], weights: Weights, minimum: int) -> tuple[Dimension, ...]:
     """Return the dimensions of positive weight with at least ``minimum`` observations in every group."""
     return tuple(
         dimension
@@ -76,17 +74,11 @@ def group_fitness(moments: Moments, weights: Weights, counted: Sequence[Dimensio
     return GroupFitness(float(mean), _variance(moments, used), moments.n)
 
 
-def _mean(
-    moments: Moments, used: Sequence[Fraction], counted: Sequence[Dimension]
-) -> Fraction | None:
+def _mean(moments: Moments, used: Sequence[Fraction], counted: Sequence[Dimension]) -> Fraction | None:
     if not counted or any(moments.observations(DIMENSIONS.index(name)) == 0 for name in counted):
         return None
     return sum(
-        (
-            w * Fraction(moments.total(d, d), moments.observations(d) * UNIT)
-            for d, w in enumerate(used)
-            if w
-        ),
+        (w * Fraction(moments.total(d, d), moments.observations(d) * UNIT) for d, w in enumerate(used) if w),
         Fraction(0),
     )
 
@@ -101,7 +93,9 @@ def _variance(moments: Moments, used: Sequence[Fraction]) -> float:
         for e in terms:
             if d < e:
                 n_d, n_e = moments.observations(d), moments.observations(e)
-                total += 2 * used[d] * used[e] * Fraction(n, (n - 1) * n_d * n_e) * _codeviation(moments, d, e)
+                total += (
+                    2 * used[d] * used[e] * Fraction(n, (n - 1) * n_d * n_e) * _codeviation(moments, d, e)
+                )
         total += used[d] ** 2 * mean_variance_units(moments, d)
     return float(total / UNIT**2)
 
@@ -149,7 +143,9 @@ def fitness_score(
     group = group_fitness(moments, weights, counted)
     used = effective_weights(weights, counted)
     dimensions = {
-        name: _dimension_score(moments, d, used[d], weights.as_tuple()[d], name in counted and group is not None)
+        name: _dimension_score(
+            moments, d, used[d], weights.as_tuple()[d], name in counted and group is not None
+        )
         for d, name in enumerate(DIMENSIONS)
     }
     return FitnessScore(

@@ -166,7 +166,9 @@ def combine(reports: Iterable[Report]) -> Report:
     for whole in ("tool_calls", "tasks"):
         part = f"{whole}_succeeded"
         if whole in combined and combined.get(part, 0) > combined[whole]:
-            raise InvalidInput(f"{part}: found {combined[part]}; allowed: at most {whole} = {combined[whole]}")
+            raise InvalidInput(
+                f"{part}: found {combined[part]}; allowed: at most {whole} = {combined[whole]}"
+            )
     return combined
 
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 Floats = NDArray[np.float64]
+PerLook = Sequence[float] | Floats
 
 # Twenty points on seven standard deviations integrate a product of two normal shapes of that standard
 # deviation to a relative 1e-11.
@@ -142,7 +143,7 @@ _ORIGIN: Final = _Survivors(np.zeros(1), np.ones(1))
 
 
 def group_sequential_boundaries(
-    information: Sequence[float], alpha_spent: Sequence[float], sides: int = 2
+    information: PerLook, alpha_spent: PerLook, sides: int = 2
 ) -> Floats:
     """Boundaries for the z statistics of successive looks that spend alpha exactly as prescribed.
 
@@ -188,7 +189,7 @@ def group_sequential_boundaries(
 
 
 def crossing_probabilities(
-    information: Sequence[float], upper: Sequence[float], lower: Sequence[float], drift: float = 0.0
+    information: PerLook, upper: PerLook, lower: PerLook, drift: float = 0.0
 ) -> CrossingProbabilities:
     """Probability, look by look, that a score process first crosses its upper or lower boundary there.
 
@@ -231,7 +232,7 @@ def crossing_probabilities(
     return result
 
 
-def _check_information(information: Sequence[float]) -> None:
+def _check_information(information: PerLook) -> None:
     previous = 0.0
     for value in information:
         if not (previous < value < math.inf):
@@ -241,12 +242,12 @@ def _check_information(information: Sequence[float]) -> None:
         previous = value
 
 
-def _check_lengths(information: Sequence[float], other: Sequence[float]) -> None:
+def _check_lengths(information: PerLook, other: PerLook) -> None:
     if len(information) != len(other):
         raise ValueError(f"one value is needed per look: {len(information)} looks, {len(other)} values")
 
 
-def _check_alpha(alpha_spent: Sequence[float]) -> None:
+def _check_alpha(alpha_spent: PerLook) -> None:
     previous = 0.0
     for value in alpha_spent:
         if not (previous <= value < 1.0):
@@ -258,12 +259,12 @@ def _check_alpha(alpha_spent: Sequence[float]) -> None:
 
 def _farthest_needed(per_tail: Floats) -> Floats:
     """How far from zero, as z, the paths that pass each look matter for the looks after it."""
-    later = np.append(per_tail[1:], 1.0)
+    later = np.append(per_tail, 1.0)[1:]
     smallest = np.minimum.accumulate(np.where(later >= _SMALLEST_SPEND, later, 1.0)[::-1])[::-1]
     return np.minimum(-special.ndtri(_CUT_SHARE * smallest), _LARGEST_Z)
 
 
-def _steps(information: Sequence[float], drift: float, farthest: Floats) -> list[_Step]:
+def _steps(information: PerLook, drift: float, farthest: Floats) -> list[_Step]:
     steps: list[_Step] = []
     previous = 0.0
     for value, z in zip(information, farthest, strict=True):

@@ -94,6 +94,8 @@ def hedges_g(
 ) -> float:
     """Difference of the means in pooled standard deviations, without small-sample bias (Hedges, 1981).
 
+    The bias is removed by his approximation 1 - 3 / (4 df - 1), good to 0.02 % from 20 sessions on.
+
     Args:
         control_mean: mean score of control.
         treatment_mean: mean score of treatment.
@@ -116,8 +118,7 @@ def hedges_g(
     pooled = math.sqrt(squares / df)
     if pooled == 0.0:
         return math.copysign(math.inf, difference) if difference != 0.0 else 0.0
-    correction = math.exp(math.lgamma(df / 2) - math.lgamma((df - 1) / 2)) / math.sqrt(df / 2)
-    return correction * difference / pooled
+    return (1.0 - 3.0 / (4.0 * df - 1.0)) * difference / pooled
 
 
 def bonferroni(p_values: Sequence[float]) -> list[float]:

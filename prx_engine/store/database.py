@@ -6,13 +6,13 @@ import os
 import random
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import peewee
 
-from prx_engine.errors import PrxError, StoreBusy, StoreError
+from prx_engine.errors import KeyTaken, PrxError, StoreBusy, StoreError
 from prx_engine.store import migrations
 from prx_engine.text import shown
 
@@ -60,9 +60,7 @@ def connect(url: str) -> peewee.Database:
         return peewee.PostgresqlDatabase(
             "postgresql://" + url.split("://", 1)[1], prefer_psycopg3=True, autorollback=True
         )
-    return peewee.SqliteDatabase(
-        str(sqlite_path(url)), pragmas=_SQLITE_PRAGMAS, timeout=BUSY_TIMEOUT_SECONDS
-    )
+    return peewee.SqliteDatabase(str(sqlite_path(url)), pragmas=_SQLITE_PRAGMAS, timeout=BUSY_TIMEOUT_SECONDS)
 
 
 class Store:
@@ -138,6 +136,10 @@ class Store:
         """Return the rows of a query as tuples."""
         return self.translated(lambda: list(query.tuples().execute(self.database)))
 
+    def stream(self, query: Any) -> Iterator[tuple[Any, ...]]:
+        """Return the rows of a query as tuples, without holding them all."""
+        return iter(query.tuples().execute(self.database).iterator())
+
     def row(self, query: Any) -> dict[str, Any] | None:
         """Return the first row of a query, if there is one."""
         return next(iter(self.rows(query.limit(1))), None)
@@ -154,7 +156,9 @@ class Store:
         """Keep others from changing the rows that a query selects until the transaction ends."""
         return query.for_update("FOR SHARE") if self.postgresql else query
 
-    def insert_new(self, model: type[peewee.Model], columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    def insert_new(
+        self, model: type[peewee.Model], columns: Sequence[str], rows: Iterable[Sequence[Any]]
+    ) -> None:
         """Insert rows; those whose key exists already are left as they are."""
         self._many(("insert", model, tuple(columns)), model, columns, "DO NOTHING", rows)
 
@@ -165,7 +169,9 @@ class Store:
         updates = ", ".join(f"{c} = excluded.{c}" for c in columns if c not in _key_columns(model))
         self._many(("replace", model, tuple(columns)), model, columns, f"DO UPDATE SET {updates}", rows)
 
-    def add_to(self, model: type[peewee.Model], columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    def add_to(
+        self, model: type[peewee.Model], columns: Sequence[str], rows: Iterable[Sequence[Any]]
+    ) -> None:
         """Add rows of totals to those with the same key, in the order given; no total is read before."""
         table = model._meta.table_name
         updates = ", ".join(
@@ -223,10 +229,14 @@ class Store:
     def _explained(self, error: BaseException) -> StoreError:
         message = shown(str(error).strip().split("\n")[0])
         where = f"database {shown(_without_password(self.url))}"
+        if isinstance(error, peewee.IntegrityError):
+            return KeyTaken(f"{where}: {message}")
         if _sqlstate(error) in _RETRIED_SQLSTATES or "database is locked" in message:
             return StoreBusy(f"{where}: busy for too long; another process holds it, try again")
         if "not a database" in message or "malformed" in message:
-            return StoreError(f"{where}: not a database of experiments, or damaged ({message}); restore a backup")
+            return StoreError(
+                f"{where}: not a database of experiments, or damaged ({message}); restore a backup"
+            )
         if "disk is full" in message or "No space" in message:
             return StoreError(f"{where}: the disk is full; nothing was written")
         return StoreError(f"{where}: {message}")

@@ -19,9 +19,7 @@ class UtcField(peewee.TextField):
 
     def db_value(self, value: datetime | None) -> str | None:
         """Write a time."""
-        if value is None:
-            return None
-        return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return None if value is None else utc_text(value)
 
     def python_value(self, value: str | None) -> datetime | None:
         """Read a time."""
@@ -38,6 +36,11 @@ class JsonField(peewee.TextField):
     def python_value(self, value: str | None) -> Any:
         """Read a value."""
         return None if value is None else json.loads(value)
+
+
+def utc_text(time: datetime) -> str:
+    """Return the stored text of a time."""
+    return time.astimezone(UTC).isoformat(timespec="microseconds")[:26] + "Z"
 
 
 def dump_json(value: Any) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import peewee
 
 from prx_engine.dimensions import VARIANTS, VariantName
+from prx_engine.fitness.arms import Arm, Arms, empty_arms
 from prx_engine.fitness.moments import MOMENT_NAMES, MomentAccumulator, Moments, Scores
 from prx_engine.store.database import Store
 from prx_engine.store.schema import Assignments, DeploymentTotals, HourlyTotals, Totals
@@ -17,20 +17,6 @@ from prx_engine.store.schema import Assignments, DeploymentTotals, HourlyTotals,
 _ARM_COLUMNS: Final = ("experiment", "variant", "assigned", *MOMENT_NAMES)
 _HOUR_COLUMNS: Final = ("experiment", "variant", "hour", "assigned", *MOMENT_NAMES)
 _DEPLOYMENT_COLUMNS: Final = ("hour", *MOMENT_NAMES)
-
-
-@dataclass(frozen=True, slots=True)
-class Arm:
-    """One arm of an experiment over some of its sessions: how many were assigned, and their moments."""
-
-    assigned: int = 0
-    moments: Moments = field(default_factory=Moments)
-
-    def __add__(self, other: Arm) -> Arm:
-        return Arm(self.assigned + other.assigned, self.moments + other.moments)
-
-
-Arms = dict[VariantName, Arm]
 
 
 class _Change:
@@ -55,7 +41,9 @@ class TotalsChange:
         """Count one more session assigned to the arm."""
         self._arms[experiment, variant, hour].assigned += 1
 
-    def rescore(self, experiment: int, variant: VariantName, hour: int, before: Scores, after: Scores) -> None:
+    def rescore(
+        self, experiment: int, variant: VariantName, hour: int, before: Scores, after: Scores
+    ) -> None:
         """Take a session's earlier scores out of the arm and put its new ones in."""
         moments = self._arms[experiment, variant, hour].moments
         moments.add(before, -1)
@@ -99,10 +87,10 @@ def _sums(model: type[peewee.Model], names: Sequence[str]) -> list[Any]:
 def arm_totals(store: Store, experiments: Iterable[int]) -> dict[int, Arms]:
     """Return both arms of each experiment over all its sessions, by the experiment's number."""
     numbers = list(experiments)
-    totals: dict[int, Arms] = {number: {name: Arm() for name in VARIANTS} for number in numbers}
+    totals: dict[int, Arms] = {number: empty_arms() for number in numbers}
     query = Totals.select(*_fields(Totals, _ARM_COLUMNS)).where(Totals.experiment << numbers)
-    for number, variant, assigned, *moments in store.tuples(query):
-        totals[number][variant] = Arm(assigned, Moments(tuple(moments)))
+    for (number, variant), arm in _arms(store, query, 2):
+        totals[number][variant] = arm
     return totals
 
 
@@ -110,28 +98,38 @@ def arms_between(store: Store, experiment: int, first: int, end: int) -> Arms:
     """Return both arms over the sessions of the hours ``first <= hour < end`` since creation."""
     query = (
         HourlyTotals.select(HourlyTotals.variant, *_sums(HourlyTotals, ("assigned", *MOMENT_NAMES)))
-        .where(
-            HourlyTotals.experiment == experiment, HourlyTotals.hour >= first, HourlyTotals.hour < end
-        )
+        .where(HourlyTotals.experiment == experiment, HourlyTotals.hour >= first, HourlyTotals.hour < end)
         .group_by(HourlyTotals.variant)
     )
-    arms: Arms = {name: Arm() for name in VARIANTS}
+    arms = empty_arms()
     for variant, assigned, *moments in store.tuples(query):
         arms[variant] = Arm(int(assigned), Moments(tuple(int(value) for value in moments)))
     return arms
 
 
 def hourly_arms(store: Store, experiment: int) -> list[tuple[int, VariantName, Arm]]:
-    """Return every hour of both arms, in order of time."""
+    """Return every hour of both arms of an experiment, in order of time."""
     query = (
-        HourlyTotals.select(*_fields(HourlyTotals, _HOUR_COLUMNS[1:]))
+        HourlyTotals.select(*_fields(HourlyTotals, _HOUR_COLUMNS))
         .where(HourlyTotals.experiment == experiment)
         .order_by(HourlyTotals.hour)
     )
-    return [
-        (hour, variant, Arm(assigned, Moments(tuple(moments))))
-        for variant, hour, assigned, *moments in store.tuples(query)
-    ]
+    return [(hour, variant, arm) for (_, variant, hour), arm in _arms(store, query, 3)]
+
+
+def all_arm_totals(store: Store) -> dict[tuple[Any, ...], Arm]:
+    """Return all arms of all experiments, by experiment and variant."""
+    return dict(_arms(store, Totals.select(*_fields(Totals, _ARM_COLUMNS)), 2))
+
+
+def all_hourly_arms(store: Store) -> dict[tuple[Any, ...], Arm]:
+    """Return all hours of all arms, by experiment, variant and hour."""
+    return dict(_arms(store, HourlyTotals.select(*_fields(HourlyTotals, _HOUR_COLUMNS)), 3))
+
+
+def _arms(store: Store, query: Any, keys: int) -> Iterator[tuple[tuple[Any, ...], Arm]]:
+    for row in store.tuples(query):
+        yield row[:keys], Arm(row[keys], Moments(row[keys + 1 :]))
 
 
 def deployment_hours(store: Store, first: int, end: int) -> list[tuple[int, Moments]]:
@@ -144,7 +142,9 @@ def deployment_hours(store: Store, first: int, end: int) -> list[tuple[int, Mome
     return [(hour, Moments(tuple(moments))) for hour, *moments in store.tuples(query)]
 
 
-def session_fitness_counts(store: Store, experiment: int, end: int) -> dict[VariantName, list[tuple[int, int]]]:
+def session_fitness_counts(
+    store: Store, experiment: int, end: int
+) -> dict[VariantName, list[tuple[int, int]]]:
     """Return how many sessions of the hours before ``end`` have each session fitness (in units), by arm."""
     count = peewee.fn.COUNT(peewee.SQL("*"))
     fitness = Assignments.fitness  # type: ignore[attr-defined]

@@ -15,7 +15,9 @@ class ChangeWatch:
     def __init__(self, store: Store) -> None:
         self._database = connect(store.url)
         self._statement = (
-            "SELECT pg_snapshot_xmax(pg_current_snapshot())::text" if store.postgresql else "PRAGMA data_version"
+            "SELECT pg_snapshot_xmax(pg_current_snapshot())::text"
+            if store.postgresql
+            else "PRAGMA data_version"
         )
         self._seen: object = None
         self._store = store

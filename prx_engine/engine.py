@@ -1,0 +1,492 @@
+"""The public face of the engine: everything that an agent, an operator or a script does with it."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
+
+from pydantic import ValidationError
+
+from prx_engine import deployment, verification
+from prx_engine.clock import Clock, clock_from_environment
+from prx_engine.configuration import (
+    ConfigurationFile,
+    FitnessSettings,
+    Parameters,
+    SelfEvolution,
+    config_path,
+    problems_in,
+)
+from prx_engine.dimensions import LAYERS, Layer
+from prx_engine.errors import InvalidInput, PrxError, WrongState
+from prx_engine.experiments.catalog import Catalog
+from prx_engine.experiments.lifecycle import Lifecycle, Proposal
+from prx_engine.experiments.trend import trend
+from prx_engine.ids import IdSource, uuid7
+from prx_engine.promotion import Promotion
+from prx_engine.records import (
+    ACTIVE,
+    Assignment,
+    CheckResult,
+    DeploymentFitness,
+    Event,
+    Experiment,
+    ExperimentDetails,
+    HistoryDay,
+    ImportReport,
+    Preview,
+    Status,
+    TrendPoint,
+    Variant,
+    Verification,
+)
+from prx_engine.scoring.metrics import SessionUpdate
+from prx_engine.scoring.scores import Scorer
+from prx_engine.sessions.assignment import Assigner
+from prx_engine.sessions.ledger import ExperimentWindows
+from prx_engine.sessions.recording import Recorder
+from prx_engine.store import ChangeWatch, Store, default_database
+from prx_engine.telemetry.importing import import_lines
+from prx_engine.text import shown
+
+if TYPE_CHECKING:
+    from prx_engine.experiments.convergence import Convergence
+
+StatusFilter = Status | Literal["active", "all"]
+
+_LONGEST_HISTORY_DAYS: Final = 3660
+
+
+class Engine:
+    """One deployment's experiments.
+
+    An engine may be shared between threads and survives a fork. Open it with ``Engine.open``;
+    use it as a context manager, or call ``close``.
+    """
+
+    def __init__(
+        self, store: Store, configuration: ConfigurationFile, clock: Clock, ids: IdSource, actor: str
+    ) -> None:
+        self._store = store
+        self._configuration = configuration
+        self._clock = clock
+        self._actor = actor
+        self._windows = ExperimentWindows(store)
+        self._catalog = Catalog(store, clock)
+        self._lifecycle = Lifecycle(store, self._catalog, clock, ids)
+        self._promotion = Promotion(store, self._catalog, self._lifecycle, clock)
+        self._recorder = Recorder(store, self._windows, clock, self._deployment_scorer)
+        self._assigner = Assigner(
+            store,
+            self._windows,
+            clock,
+            self._deployment_scorer,
+            lambda: self.settings.experiments.enabled,
+        )
+        self._scorer: tuple[FitnessSettings, Scorer] | None = None
+
+    @classmethod
+    def open(
+        cls,
+        database: str | Path | None = None,
+        config: str | Path | None = None,
+        clock: Clock | None = None,
+        ids: IdSource | None = None,
+        *,
+        actor: str | None = None,
+        create: bool = True,
+    ) -> Self:
+        """Open a deployment.
+
+        Args:
+            database: path, ``sqlite:///…`` or ``postgresql://…``; else ``$PRX_DATABASE_URL``, else
+                ``database`` in the configuration, else ``experiments.db`` in the user's data folder.
+            config: the TOML file; else ``$PRX_CONFIG``, else ``$OPENPRX_CONFIG_DIR/config.toml``,
+                else ``~/.openprx/config.toml``. It need not exist.
+            clock: tells the time; else ``$PRX_NOW``, else the system's clock.
+            ids: makes experiment ids; UUIDv7 if not given.
+            actor: who is named in the log for what this engine is told to do; the user if not given.
+            create: whether to make a database that does not exist.
+
+        Raises:
+            ConfigurationError: if the configuration is not valid.
+            StoreError: if the database cannot be used.
+        """
+        configuration = ConfigurationFile(Path(config) if config is not None else config_path(os.environ))
+        settings = configuration.current()
+        url = str(database or os.environ.get("PRX_DATABASE_URL") or settings.database or default_database())
+        return cls(
+            Store(url, create=create),
+            configuration,
+            clock or clock_from_environment(os.environ),
+            ids or uuid7,
+            actor or _user(),
+        )
+
+    def close(self) -> None:
+        """Close this thread's connection to the database."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def settings(self) -> SelfEvolution:
+        """The present configuration, read again when its file changes.
+
+        Raises:
+            ConfigurationError: if it has become invalid.
+        """
+        return self._configuration.current()
+
+    @property
+    def configuration(self) -> ConfigurationFile:
+        """The configuration file."""
+        return self._configuration
+
+    @property
+    def clock(self) -> Clock:
+        """The clock that everything here goes by."""
+        return self._clock
+
+    @property
+    def database(self) -> str:
+        """The name under which the database was opened."""
+        return self._store.url
+
+    # Sessions
+
+    def assign(
+        self, session_id: str, *, on_error: Literal["raise", "default"] = "raise"
+    ) -> dict[Layer, Assignment]:
+        """Return which variant a session runs in each layer; the same answer for ever after.
+
+        Args:
+            session_id: the agent's own name of the session.
+            on_error: ``default`` answers "no experiment" when the database cannot be used, instead
+                of raising: the agent runs on, uncounted.
+
+        Raises:
+            InvalidInput: if the session id is empty or too long.
+            StoreError, ConfigurationError: unless ``on_error`` is ``default``.
+        """
+        identifier = SessionUpdate.of({"session_id": session_id}).session_id
+        try:
+            return self._assigner.assign(identifier)
+        except PrxError:
+            if on_error == "raise":
+                raise
+            return {
+                layer: Assignment(
+                    layer=layer, variant=None, experiment_id=None, config={}, files={}, reason="error"
+                )
+                for layer in LAYERS
+            }
+
+    def record(self, session_id: str, **fields: Any) -> None:
+        """Record what is known of a session; call it as often as there is news.
+
+        Args:
+            session_id: the agent's own name of the session.
+            fields: raw metrics (``tokens``, ``thumbs_up``, …), ``scores``, and ``started_at``,
+                ``cluster``, ``source``, ``layer`` or ``experiment_id`` with ``variant``.
+
+        Raises:
+            InvalidInput: naming the field and the value that is wrong.
+            NotFound: if the stated experiment does not exist.
+            StoreError: if the database cannot be used.
+        """
+        (result,) = self._recorder.record([SessionUpdate.of({**fields, "session_id": session_id})])
+        if result.error is not None:
+            raise result.error
+
+    def import_lines(self, lines: Iterable[bytes], name: str = "-") -> ImportReport:
+        """Record native session lines.
+
+        Args:
+            lines: raw lines of UTF-8.
+            name: of the file, for messages.
+
+        Raises:
+            StoreError: if the database fails; lines recorded before stay.
+        """
+        return import_lines(name, lines, self._recorder, self._deployment_scorer())
+
+    # Experiments
+
+    def create_experiment(
+        self,
+        layer: Layer,
+        treatment: Variant | Mapping[str, Any] | str,
+        *,
+        hypothesis: str,
+        control: Variant | Mapping[str, Any] | str = "",
+        decision_id: str | None = None,
+        duration_hours: int | None = None,
+        traffic_split: float | None = None,
+        min_sample_size: int | None = None,
+    ) -> Experiment:
+        """Create a running experiment.
+
+        Nothing converges unless something runs the checks: the dashboard, ``prx evolution watch``,
+        or ``prx evolution check`` from cron.
+
+        Args:
+            layer: L1, L2 or L3.
+            treatment: the proposed configuration: a variant, its fields, or a description.
+            hypothesis: what the change should achieve.
+            control: today's configuration, likewise.
+            decision_id: the agent's own name of the decision to try this.
+            duration_hours, traffic_split, min_sample_size: instead of the configured ones.
+
+        Raises:
+            InvalidInput: if a value is not allowed.
+            LayerOccupied: if the layer has an active experiment.
+            WrongState: if experiments are switched off.
+        """
+        settings = self.settings
+        if not settings.experiments.enabled:
+            raise WrongState(
+                "experiments are switched off: self_evolution.experiments.enabled is false in"
+                f" {self._configuration.path}"
+            )
+        if layer not in LAYERS:
+            raise InvalidInput(f"layer: found {shown(layer)}; allowed: {', '.join(LAYERS)}")
+        proposal = Proposal(
+            layer=layer,
+            hypothesis=_text(hypothesis, "hypothesis"),
+            control=_variant("control", control),
+            treatment=_variant("treatment", treatment),
+            parameters=_pinned(
+                settings,
+                {
+                    "default_duration_hours": duration_hours,
+                    "traffic_split": traffic_split,
+                    "min_sample_size": min_sample_size,
+                },
+            ),
+            decision_id=None if decision_id is None else _text(decision_id, "decision_id"),
+        )
+        return self.experiment(self._lifecycle.create(proposal, self._actor))
+
+    def experiments(
+        self, status: StatusFilter = "active", layer: Layer | None = None, limit: int | None = None
+    ) -> list[Experiment]:
+        """Return experiments, the newest first.
+
+        Args:
+            status: one status, ``active`` or ``all``.
+            layer: only this layer's.
+            limit: at most so many.
+        """
+
+        def work() -> list[Experiment]:
+            return self._catalog.records(self._catalog.rows(_statuses(status), layer, limit))
+
+        return self._store.read(work)
+
+    def counts(self) -> dict[Status, int]:
+        """Return how many experiments there are in each status."""
+        return self._catalog.counts()
+
+    def experiment(self, experiment_id: str) -> Experiment:
+        """Return an experiment; its id may be shortened to any unambiguous prefix or suffix.
+
+        Raises:
+            NotFound, Ambiguous: if the id fits no experiment, or several.
+        """
+        return self._store.read(lambda: self._catalog.records([self._catalog.row(experiment_id)])[0])
+
+    def details(self, experiment_id: str) -> ExperimentDetails:
+        """Return an experiment with its looks, dimensions, checks of the split, and events.
+
+        Raises:
+            NotFound, Ambiguous: if the id fits no experiment, or several.
+        """
+        from prx_engine.experiments.details import experiment_details
+
+        return self._store.read(
+            lambda: experiment_details(self._store, self._catalog, self._clock, experiment_id)
+        )
+
+    def trend(self, experiment_id: str, points: int = 120) -> list[TrendPoint]:
+        """Return the cumulative fitness of both arms over time, at up to ``points`` moments."""
+        return self._store.read(lambda: trend(self._store, self._catalog.row(experiment_id), points))
+
+    def events(self, experiment_id: str | None = None, limit: int | None = None) -> list[Event]:
+        """Return the log, of one experiment or of all, the newest first."""
+
+        def work() -> list[Event]:
+            row = None if experiment_id is None else self._catalog.row(experiment_id)
+            return self._catalog.events(row, limit)
+
+        return self._store.read(work)
+
+    def check(self, experiment_id: str | None = None) -> list[CheckResult]:
+        """Check one experiment, or all active ones; only what is due is analysed.
+
+        Raises:
+            NotFound, Ambiguous: if the id fits no experiment, or several.
+        """
+        convergence = self._convergence()
+        return convergence.check_all() if experiment_id is None else [convergence.check(experiment_id)]
+
+    def preview(self, experiment_id: str) -> Preview:
+        """Analyse the data of this moment as a look would; nothing is written.
+
+        Raises:
+            NotFound, Ambiguous: if the id fits no experiment, or several.
+            WrongState: if it has ended.
+        """
+        return self._convergence().preview(experiment_id)
+
+    def cancel(self, experiment_id: str, reason: str = "") -> Experiment:
+        """Cancel an active experiment: all new sessions get the layer's default.
+
+        Raises:
+            WrongState: if it has ended.
+        """
+        self._lifecycle.cancel(experiment_id, reason, self._actor)
+        return self.experiment(experiment_id)
+
+    def extend(self, experiment_id: str, hours: int | None = None, reason: str = "") -> Experiment:
+        """Move the planned end by ``hours`` (default_duration_hours if not given).
+
+        Raises:
+            WrongState: if it has ended.
+            InvalidInput: if the new end would lie past the maximum.
+        """
+        self._lifecycle.extend(experiment_id, hours, reason, self._actor)
+        return self.experiment(experiment_id)
+
+    def promote(self, experiment_id: str, reason: str = "") -> Experiment:
+        """Make the treatment the default, whatever the statistics say; also a pending promotion's retry.
+
+        Raises:
+            WrongState: if there is nothing to promote.
+        """
+        self._promotion.promote(experiment_id, reason, self._actor)
+        return self.experiment(experiment_id)
+
+    def reject(self, experiment_id: str, reason: str = "") -> Experiment:
+        """End an active experiment in favour of control.
+
+        Raises:
+            WrongState: if it has ended.
+        """
+        self._lifecycle.reject(experiment_id, reason, self._actor)
+        return self.experiment(experiment_id)
+
+    def rollback(self, experiment_id: str, reason: str = "") -> Experiment:
+        """Take an applied promotion back.
+
+        Raises:
+            WrongState: if it is not applied.
+        """
+        self._promotion.roll_back(experiment_id, reason, self._actor)
+        return self.experiment(experiment_id)
+
+    # The deployment
+
+    def fitness(self) -> DeploymentFitness:
+        """Return the fitness of all sessions of the last evaluation_window_hours, and its trend."""
+        settings = self.settings.fitness
+        return self._store.read(
+            lambda: deployment.deployment_fitness(self._store, settings, self._clock.now())
+        )
+
+    def history(self, days: int = 30) -> list[HistoryDay]:
+        """Return the fitness of each of the last UTC days, the oldest first.
+
+        Raises:
+            InvalidInput: unless 1 ≤ days ≤ 3660.
+        """
+        if not 1 <= days <= _LONGEST_HISTORY_DAYS:
+            raise InvalidInput(f"days: found {days}; allowed: 1 to {_LONGEST_HISTORY_DAYS}")
+        settings = self.settings.fitness
+        return self._store.read(lambda: deployment.history(self._store, settings, self._clock.now(), days))
+
+    def verify(self) -> Verification:
+        """Sum all stored scores again, score active experiments again from raw metrics, and compare."""
+        return verification.verify(self._store, self._windows)
+
+    def watch(self) -> ChangeWatch:
+        """Return a watch that tells whether anybody has written to the database."""
+        return ChangeWatch(self._store)
+
+    def _deployment_scorer(self) -> Scorer:
+        settings = self.settings.fitness
+        if self._scorer is None or self._scorer[0] is not settings:
+            self._scorer = (settings, Scorer(settings))
+        return self._scorer[1]
+
+    def _convergence(self) -> Convergence:
+        # Imported late: it needs NumPy and SciPy, which a listing must not wait for.
+        from prx_engine.experiments.convergence import Convergence
+
+        return Convergence(
+            self._store,
+            self._catalog,
+            self._lifecycle,
+            self._promotion,
+            self._clock,
+            lambda: self.settings.experiments,
+        )
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}"
+
+
+def _statuses(status: StatusFilter) -> Sequence[Status] | None:
+    if status == "all":
+        return None
+    return sorted(ACTIVE) if status == "active" else [status]
+
+
+def _text(value: str, name: str) -> str:
+    text = value.strip()
+    if not text:
+        raise InvalidInput(f"{name}: empty; say what it is")
+    if "\0" in text or any("\ud800" <= c <= "\udfff" for c in text):
+        raise InvalidInput(f"{name}: has a NUL character or half a surrogate pair")
+    return text
+
+
+def _variant(name: Literal["control", "treatment"], value: Variant | Mapping[str, Any] | str) -> Variant:
+    if isinstance(value, Variant):
+        fields: Mapping[str, Any] = value.model_dump()
+    else:
+        fields = {"description": value} if isinstance(value, str) else value
+    try:
+        return Variant.model_validate({**fields, "name": name})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in (name, *first["loc"]))
+        raise InvalidInput(f"{where}: found {shown(first['input'])}; {first['msg'].lower()}") from None
+
+
+def _pinned(settings: SelfEvolution, overrides: Mapping[str, object]) -> Parameters:
+    """Return the parameters of a new experiment: the present settings with some values of its own."""
+    experiments = settings.experiments.model_dump()
+    experiments |= {name: value for name, value in overrides.items() if value is not None}
+    data = {"experiments": experiments, "fitness": settings.fitness.model_dump()}
+    try:
+        return Parameters.model_validate(data)
+    except ValidationError as error:
+        raise InvalidInput(str(problems_in(error, Parameters, data)[0])) from None

@@ -1,0 +1,37 @@
+"""Everything about one experiment: for a page that explains where it stands."""
+
+from __future__ import annotations
+
+from prx_engine.clock import Clock
+from prx_engine.experiments.blocks import attrition, sample_ratio
+from prx_engine.experiments.catalog import Catalog, counted_dimensions, load_parameters
+from prx_engine.experiments.comparison import compare_dimensions
+from prx_engine.experiments.schedule import whole_hours
+from prx_engine.records import ExperimentDetails
+from prx_engine.store import Store
+from prx_engine.store.totals import arm_totals, arms_between
+
+
+def experiment_details(store: Store, catalog: Catalog, clock: Clock, experiment_id: str) -> ExperimentDetails:
+    """Return an experiment with its looks, dimensions, checks of the split, and events.
+
+    Raises:
+        NotFound, Ambiguous: if the id fits no experiment, or several.
+    """
+    row = catalog.row(experiment_id)
+    number = row["number"]
+    parameters = load_parameters(row["parameters"])
+    end = row["converged_at"] or clock.now()
+    totals = arm_totals(store, [number])[number]
+    hours_old_enough = whole_hours(row["created_at"], end) - parameters.fitness.evaluation_window_hours
+    return ExperimentDetails(
+        experiment=catalog.records([row])[0],
+        dimensions=compare_dimensions(totals, counted_dimensions(row, totals)),
+        looks=catalog.looks(number, "efficacy"),
+        harm_looks=catalog.looks(number, "harm"),
+        sample_ratio=sample_ratio(
+            totals, parameters.experiments.traffic_split, latched=row["sample_ratio_mismatch"]
+        ),
+        attrition=attrition(arms_between(store, number, 0, max(hours_old_enough, 0))),
+        events=catalog.events(row),
+    )

@@ -1,0 +1,175 @@
+"""Assignment: which variant a session runs in each layer, decided once and reproducible by anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from hashlib import blake2b
+from typing import Any
+from uuid import UUID
+
+from prx_engine.clock import Clock
+from prx_engine.dimensions import LAYERS, Layer, VariantName
+from prx_engine.records import Assignment, Variant
+from prx_engine.scoring.scores import Scorer
+from prx_engine.sessions.ledger import (
+    AssignmentState,
+    ExperimentWindow,
+    ExperimentWindows,
+    Ledger,
+    stored_assignments,
+)
+from prx_engine.store import Store
+from prx_engine.store.schema import Experiments, Sessions
+
+
+def treatment_share(session_id: str, experiment_id: str) -> float:
+    """Return the session's fixed place u in [0, 1) for an experiment; it gets the treatment if u < traffic_split.
+
+    A keyed BLAKE2b hash (RFC 7693) of the session id, so that layers are independent of each other and
+    anybody can compute the assignment again.
+    """
+    digest = blake2b(session_id.encode(), key=UUID(experiment_id).bytes, digest_size=8).digest()
+    return int.from_bytes(digest, "big") / 2**64
+
+
+class Assigner:
+    """Assigns sessions to variants.
+
+    Args:
+        store: the database.
+        windows: the experiments.
+        clock: the engine's clock.
+        deployment_scorer: gives the scorer under the present configuration.
+        enabled: tells whether experiments are switched on.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        windows: ExperimentWindows,
+        clock: Clock,
+        deployment_scorer: Callable[[], Scorer],
+        enabled: Callable[[], bool],
+    ) -> None:
+        self._store = store
+        self._windows = windows
+        self._clock = clock
+        self._deployment_scorer = deployment_scorer
+        self._enabled = enabled
+
+    def assign(self, session_id: str) -> dict[Layer, Assignment]:
+        """Return the session's assignment in every layer, making and persisting those that are new.
+
+        Raises:
+            StoreError: if the database cannot be used.
+        """
+        now = self._clock.now()
+        if not self._enabled():
+            return self._store.read(lambda: self._answers(now, {}, dict.fromkeys(LAYERS, "disabled")))
+        answered = self._store.read(lambda: self._settled(session_id, now))
+        if answered is not None:
+            return answered
+        scorer = self._deployment_scorer()
+        return self._store.write(lambda: self._assign(session_id, scorer, now))
+
+    def _settled(self, session_id: str, now: datetime) -> dict[Layer, Assignment] | None:
+        """Return the answer for a session for which there is nothing left to decide."""
+        row = self._store.row(Sessions.select(Sessions.started_at).where(Sessions.session_id == session_id))
+        if row is None:
+            return None
+        assignments = stored_assignments(self._store, [session_id]).get(session_id, {})
+        reasons = {
+            layer: _reason(window, row["started_at"], now)
+            for layer, window in self._windows.active().items()
+            if layer not in assignments
+        }
+        if "assigned" in reasons.values():
+            return None
+        return self._answers(
+            row["started_at"], assignments, dict.fromkeys(assignments, "persisted") | reasons
+        )
+
+    def _assign(self, session_id: str, scorer: Scorer, now: datetime) -> dict[Layer, Assignment]:
+        ledger = Ledger(self._store, self._windows, scorer, now)
+        ledger.open({session_id: (now, None)})
+        session = ledger.sessions[session_id]
+        reasons: dict[Layer, str] = dict.fromkeys(session.assignments, "persisted")
+        for layer, window in ledger.active.items():
+            if layer not in session.assignments:
+                reasons[layer] = _reason(window, session.started_at, now)
+                if reasons[layer] == "assigned":
+                    ledger.assign(session, window, _variant(session_id, window))
+        ledger.flush()
+        return self._answers(session.started_at, session.assignments, reasons)
+
+    def _answers(
+        self,
+        started_at: datetime,
+        assignments: Mapping[Layer, AssignmentState],
+        reasons: Mapping[Layer, str],
+    ) -> dict[Layer, Assignment]:
+        defaults = layer_defaults(self._store, started_at)
+        variants = self._variants({a.experiment for a in assignments.values()})
+        answers = {}
+        for layer in LAYERS:
+            state = assignments.get(layer)
+            experiment_id, variant = (None, None)
+            if state is not None:
+                experiment_id, by_name = variants[state.experiment]
+                variant = by_name[state.variant]
+            config, files = defaults[layer]
+            answers[layer] = Assignment(
+                layer=layer,
+                variant=state.variant if state else None,
+                experiment_id=experiment_id,
+                config=config | (variant.config if variant else {}),
+                files=files | (variant.files if variant else {}),
+                reason=reasons.get(layer, "no_experiment"),
+            )
+        return answers
+
+    def _variants(self, numbers: set[int]) -> dict[int, tuple[str, dict[VariantName, Variant]]]:
+        if not numbers:
+            return {}
+        query = Experiments.select(
+            Experiments.number, Experiments.experiment_id, Experiments.control, Experiments.treatment
+        ).where(Experiments.number << list(numbers))
+        return {
+            row["number"]: (
+                row["experiment_id"],
+                {
+                    "control": Variant.model_validate(row["control"]),
+                    "treatment": Variant.model_validate(row["treatment"]),
+                },
+            )
+            for row in self._store.rows(query)
+        }
+
+
+def layer_defaults(store: Store, at: datetime) -> dict[Layer, tuple[dict[str, Any], dict[str, str]]]:
+    """Return what sessions that start at a time get in each layer by default: all applied promotions, in order."""
+    defaults: dict[Layer, tuple[dict[str, Any], dict[str, str]]] = {layer: ({}, {}) for layer in LAYERS}
+    query = (
+        Experiments.select(Experiments.layer, Experiments.treatment)
+        .where(Experiments.promotion == "applied", Experiments.promoted_at <= at)
+        .order_by(Experiments.promoted_at, Experiments.number)
+    )
+    for row in store.rows(query):
+        config, files = defaults[row["layer"]]
+        config.update(row["treatment"]["config"])
+        files.update(row["treatment"]["files"])
+    return defaults
+
+
+def _variant(session_id: str, window: ExperimentWindow) -> VariantName:
+    share = treatment_share(session_id, window.experiment_id)
+    return "treatment" if share < window.traffic_split else "control"
+
+
+def _reason(window: ExperimentWindow, started_at: datetime, now: datetime) -> str:
+    if started_at < window.created_at:
+        return "started_before"
+    if started_at >= window.max_end_at or now >= window.max_end_at:
+        return "past_maximum"
+    return "assigned"

@@ -1,0 +1,149 @@
+"""Recording what agents report: reports in, scores and totals out, one transaction a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from prx_engine.clock import Clock, format_time
+from prx_engine.errors import InvalidInput, NotFound, PrxError
+from prx_engine.scoring.metrics import SessionUpdate, combine, replace
+from prx_engine.scoring.scores import Scorer
+from prx_engine.sessions.ledger import ExperimentWindow, ExperimentWindows, Ledger, SessionState
+from prx_engine.store import Store
+from prx_engine.text import shown
+
+CLOCK_TOLERANCE: Final = timedelta(minutes=5)
+"""How far ahead of the engine's clock a session may have started: clocks of machines differ."""
+
+
+class Recorded:
+    """What became of one update of a batch.
+
+    Attributes:
+        error: why it was refused; None if it was recorded.
+        without_experiment: whether it stated a variant that no experiment wanted.
+    """
+
+    __slots__ = ("error", "without_experiment")
+
+    def __init__(self, error: PrxError | None = None, *, without_experiment: bool = False) -> None:
+        self.error = error
+        self.without_experiment = without_experiment
+
+
+class Recorder:
+    """Records updates of sessions.
+
+    Args:
+        store: the database.
+        windows: the experiments.
+        clock: the engine's clock.
+        deployment_scorer: gives the scorer under the present configuration.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        windows: ExperimentWindows,
+        clock: Clock,
+        deployment_scorer: Callable[[], Scorer],
+    ) -> None:
+        self._store = store
+        self._windows = windows
+        self._clock = clock
+        self._deployment_scorer = deployment_scorer
+
+    def record(self, updates: Sequence[SessionUpdate]) -> list[Recorded]:
+        """Record a batch; a refused update leaves the others as they are.
+
+        Raises:
+            StoreError: if nothing could be recorded at all.
+        """
+        now = self._clock.now()
+        scorer = self._deployment_scorer()
+        return self._store.write(lambda: self._record(updates, scorer, now))
+
+    def _record(self, updates: Sequence[SessionUpdate], scorer: Scorer, now: datetime) -> list[Recorded]:
+        ledger = Ledger(self._store, self._windows, scorer, now)
+        stated = [update for update in updates if update.variant is not None]
+        windows = self._windows.since(min(u.started_at or now for u in stated)) if stated else []
+        known = self._windows.known({u.experiment_id for u in stated if u.experiment_id})
+        results = [Recorded(_refusal(update, now, known)) for update in updates]
+        starts: dict[str, tuple[datetime, str | None]] = {}
+        for update, result in zip(updates, results, strict=True):
+            if result.error is None:
+                starts.setdefault(update.session_id, (update.started_at or now, update.cluster))
+        if not starts:
+            return results
+        ledger.open(starts)
+        for update, result in zip(updates, results, strict=True):
+            if result.error is None:
+                try:
+                    result.without_experiment = not _apply(ledger, windows, update)
+                except PrxError as error:
+                    result.error = error
+        ledger.flush()
+        return results
+
+
+def _refusal(update: SessionUpdate, now: datetime, known: set[str]) -> PrxError | None:
+    """Return why an update is wrong whatever is recorded already, if it is."""
+    if update.started_at is not None and update.started_at > now + CLOCK_TOLERANCE:
+        return InvalidInput(
+            f"started_at: found {format_time(update.started_at)}; allowed: at most 5 minutes after"
+            f" the clock, {format_time(now)}"
+        )
+    if update.experiment_id is not None and update.experiment_id not in known:
+        return NotFound(f"experiment_id: no experiment {shown(update.experiment_id)}")
+    try:
+        combine([update.report()])
+    except InvalidInput as error:
+        return error
+    return None
+
+
+def _apply(ledger: Ledger, windows: Sequence[ExperimentWindow], update: SessionUpdate) -> bool:
+    """Apply one update to its session; tell whether the variant that it stated, if any, found its experiment."""
+    session = ledger.sessions[update.session_id]
+    report = replace(session.reports.get(update.source, {}), update.report())
+    session.combined({update.source: report})
+    found = update.variant is None or _state_variant(ledger, windows, session, update)
+    if report != session.reports.get(update.source):
+        session.reports[update.source] = report
+        session.touched_sources.add(update.source)
+        session.touched = True
+    if session.cluster is None and update.cluster is not None:
+        session.cluster = update.cluster
+        session.touched = True
+    return found
+
+
+def _state_variant(
+    ledger: Ledger, windows: Sequence[ExperimentWindow], session: SessionState, update: SessionUpdate
+) -> bool:
+    window = next(
+        (
+            window
+            for window in windows
+            if (update.experiment_id or window.experiment_id) == window.experiment_id
+            and (update.layer or window.layer) == window.layer
+            and window.covers(session.started_at)
+        ),
+        None,
+    )
+    if window is None:
+        return False
+    assigned = session.assignments.get(window.layer)
+    if assigned is not None:
+        if (assigned.experiment, assigned.variant) != (window.number, update.variant):
+            raise InvalidInput(
+                f"variant: found {update.variant}; session {shown(session.session_id)} is assigned to"
+                f" {assigned.variant} in {window.layer} already"
+            )
+        return True
+    if not window.active or update.variant is None:
+        return False
+    ledger.assign(session, window, update.variant)
+    return True

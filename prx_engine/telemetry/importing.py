@@ -1,0 +1,99 @@
+"""Importing telemetry: lines in, recorded batches out; what is wrong is reported beside what was taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from prx_engine.dimensions import DIMENSIONS
+from prx_engine.errors import PrxError
+from prx_engine.records import ImportReport, Rejected
+from prx_engine.scoring.metrics import SessionUpdate
+from prx_engine.scoring.scores import Scorer
+from prx_engine.sessions.recording import Recorder
+from prx_engine.telemetry import native
+
+_BATCH: Final = 500
+"""Lines of one transaction: enough to make its cost small, few enough to let others write in between."""
+
+
+def import_lines(name: str, lines: Iterable[bytes], recorder: Recorder, scorer: Scorer) -> ImportReport:
+    """Record all session lines of one source of telemetry.
+
+    Args:
+        name: of the file, for messages.
+        lines: raw lines.
+        recorder: takes the updates.
+        scorer: tells which dimensions an update has data for.
+
+    Raises:
+        StoreError: if the database fails; what was recorded before stays.
+    """
+    importing = _Import(name, recorder, scorer)
+    for number, update, line in native.read(lines):
+        importing.take(number, update, line)
+    return importing.finish()
+
+
+class _Import:
+    def __init__(self, name: str, recorder: Recorder, scorer: Scorer) -> None:
+        self._name = name
+        self._recorder = recorder
+        self._scorer = scorer
+        self._batch: list[tuple[int, SessionUpdate, bytes]] = []
+        self._lines = 0
+        self._recorded = 0
+        self._sessions: set[str] = set()
+        self._without_experiment: set[str] = set()
+        self._present: set[int] = set()
+        self._rejected: list[Rejected] = []
+
+    def take(self, number: int, update: SessionUpdate | PrxError, line: bytes) -> None:
+        self._lines += 1
+        if isinstance(update, PrxError):
+            self._reject(number, update, line)
+            return
+        self._batch.append((number, update, line))
+        if len(self._batch) >= _BATCH:
+            self._record()
+
+    def finish(self) -> ImportReport:
+        self._record()
+        missing = [name for d, name in enumerate(DIMENSIONS) if d not in self._present]
+        return ImportReport(
+            lines=self._lines,
+            recorded=self._recorded,
+            sessions=len(self._sessions),
+            without_experiment=len(self._without_experiment),
+            missing_dimensions=missing,
+            rejected=sorted(self._rejected, key=lambda rejected: rejected.line),
+        )
+
+    def _record(self) -> None:
+        batch, self._batch = self._batch, []
+        if not batch:
+            return
+        results = self._recorder.record([update for _, update, _ in batch])
+        for (number, update, line), result in zip(batch, results, strict=True):
+            if result.error is not None:
+                self._reject(number, result.error, line)
+                continue
+            self._recorded += 1
+            self._sessions.add(update.session_id)
+            if result.without_experiment:
+                self._without_experiment.add(update.session_id)
+        self._note_dimensions([update for _, update, _ in batch])
+
+    def _note_dimensions(self, updates: Sequence[SessionUpdate]) -> None:
+        for update in updates:
+            if len(self._present) == len(DIMENSIONS):
+                return
+            report = update.report()
+            report |= {"scores": {name: [score] for name, score in report.get("scores", {}).items()}}
+            scores = self._scorer.scores(report)
+            self._present |= {d for d, score in enumerate(scores) if score is not None}
+
+    def _reject(self, number: int, error: PrxError, line: bytes) -> None:
+        self._rejected.append(
+            Rejected(file=self._name, line=number, problem=str(error), text=line.decode("utf-8", "replace"))
+        )

@@ -142,9 +142,7 @@ class _Survivors:
 _ORIGIN: Final = _Survivors(np.zeros(1), np.ones(1))
 
 
-def group_sequential_boundaries(
-    information: PerLook, alpha_spent: PerLook, sides: int = 2
-) -> Floats:
+def group_sequential_boundaries(information: PerLook, alpha_spent: PerLook, sides: int = 2) -> Floats:
     """Boundaries for the z statistics of successive looks that spend alpha exactly as prescribed.
 
     The boundary of look k solves P(first crossing at look k | no effect) = alpha_spent[k] -

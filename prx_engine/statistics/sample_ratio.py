@@ -21,11 +21,11 @@ class ChiSquare:
 
     Attributes:
         statistic: Pearson's chi-square, at least 0, possibly infinite.
-        p_value: probability of a statistic at least this large under the hypothesis, 0 to 1.
+        p: probability of a statistic at least this large under the hypothesis, 0 to 1.
     """
 
     statistic: float
-    p_value: float
+    p: float
 
 
 def sample_ratio_bayes_factor(control: int, treatment: int, split: float) -> float:

@@ -67,7 +67,7 @@ def test_different_means_without_variance_are_certain(treatment: float, t: float
 
 
 def test_rounding_of_equal_means_is_not_certainty() -> None:
-    control, treatment = 0.1 * 0.2 + 0.2 * 0.5, 0.1 * 0.6 + 0.2 * 0.3
+    control, treatment = 0.1 * 0.1 + 0.2 * 0.4, 0.1 * 0.3 + 0.2 * 0.3
     assert control != treatment
     assert welch(Arm(control, 0.0, 50), Arm(treatment, 0.0, 50)).p_value == 1.0
     assert welch(Arm(control, 1e-40, 50), Arm(treatment, 1e-40, 50)).p_value == 1.0

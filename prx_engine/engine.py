@@ -249,7 +249,9 @@ class Engine:
             hypothesis: what the change should achieve.
             control: today's configuration, likewise.
             decision_id: the agent's own name of the decision to try this.
-            duration_hours, traffic_split, min_sample_size: instead of the configured ones.
+            duration_hours: instead of the configured default_duration_hours.
+            traffic_split: instead of the configured one.
+            min_sample_size: instead of the configured one.
 
         Raises:
             InvalidInput: if a value is not allowed.

@@ -26,12 +26,9 @@ _SCORES: Final = (*DIMENSIONS, "fitness")
 _MOST_PROBLEMS: Final = 100
 _FOREVER: Final = 2**31 - 1
 
-ArmKey = tuple[int, str]
-HourKey = tuple[int, str, int]
-
 
 def verify(store: Store, windows: ExperimentWindows) -> Verification:
-    """Sum all stored scores again and compare with the totals; score active experiments again from raw metrics."""
+    """Sum all stored scores again, score active experiments again from raw metrics, and compare."""
     return store.read(lambda: _Verifier(store, windows).result())
 
 
@@ -100,9 +97,10 @@ class _Verifier:
                 self._problems.append(f"{what} of experiment {where}: not the sum of its sessions")
 
     def _verify_scores(self) -> None:
-        """Score the sessions of active experiments again, from their raw metrics under the pinned parameters."""
+        """Score the sessions of active experiments again, from raw metrics under pinned parameters."""
         for window in self._windows.active().values():
             scorer = self._windows.scorer(window)
+            same_session = Assignments.session_id == SessionReports.session_id
             query = (
                 Assignments.select(
                     Assignments.session_id,
@@ -110,7 +108,7 @@ class _Verifier:
                     SessionReports.report,
                     *_columns(Assignments, _SCORES),
                 )
-                .join(SessionReports, peewee.JOIN.LEFT_OUTER, on=(Assignments.session_id == SessionReports.session_id))
+                .join(SessionReports, peewee.JOIN.LEFT_OUTER, on=same_session)
                 .where(Assignments.experiment == window.number)
                 .order_by(Assignments.session_id, SessionReports.source)
             )

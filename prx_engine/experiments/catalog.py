@@ -13,7 +13,7 @@ import peewee
 
 from prx_engine.clock import HOUR, Clock
 from prx_engine.configuration import Parameters
-from prx_engine.dimensions import Layer
+from prx_engine.dimensions import Dimension, Layer
 from prx_engine.errors import Ambiguous, NotFound
 from prx_engine.experiments.blocks import blocks, sample_ratio
 from prx_engine.experiments.schedule import Schedule, whole_hours
@@ -211,7 +211,7 @@ def next_check_at(row: Mapping[str, Any]) -> datetime | None:
     return None if hours is None else row["created_at"] + hours * HOUR
 
 
-def counted_dimensions(row: Mapping[str, Any], arms: Arms) -> tuple[str, ...]:
+def counted_dimensions(row: Mapping[str, Any], arms: Arms) -> tuple[Dimension, ...]:
     """Return the dimensions that count in an experiment's fitness now."""
     if row["pinned_dimensions"] is not None:
         return tuple(row["pinned_dimensions"])
@@ -220,7 +220,7 @@ def counted_dimensions(row: Mapping[str, Any], arms: Arms) -> tuple[str, ...]:
 
 
 def arm_scores(
-    row: Mapping[str, Any], arms: Arms, counted: Sequence[Any], end: datetime
+    row: Mapping[str, Any], arms: Arms, counted: Sequence[Dimension], end: datetime
 ) -> dict[str, FitnessScore]:
     """Return the fitness of both arms over given sessions."""
     settings = load_parameters(row["parameters"]).fitness

@@ -44,7 +44,8 @@ def compare(
     """Compare the fitness of the two arms.
 
     Args:
-        control, treatment: fitness over the same dimensions.
+        control: its fitness.
+        treatment: its fitness, over the same dimensions.
         rule: the test that gives the p-value.
         level: two-sided level of the intervals, the alpha threshold of the look.
         histograms: reads the session fitness of both arms; called only if the rule needs it.

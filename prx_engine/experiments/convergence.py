@@ -30,7 +30,7 @@ from prx_engine.experiments.lifecycle import ENGINE, Lifecycle
 from prx_engine.experiments.schedule import whole_hours
 from prx_engine.fitness.arms import Arms, added, empty_arms
 from prx_engine.promotion import Promotion
-from prx_engine.records import ACTIVE, Attrition, CheckOutcome, CheckResult, Preview, SampleRatio
+from prx_engine.records import ACTIVE, Attrition, CheckOutcome, CheckResult, Conclusion, Preview, SampleRatio
 from prx_engine.store import Store
 from prx_engine.store.schema import Experiments, Looks
 from prx_engine.store.totals import arm_totals, arms_between, session_fitness_counts
@@ -224,7 +224,7 @@ class Convergence:
                 row, {"attrition": losses.suspicious}, "attrition", reason, ENGINE
             )
         planned_end_reached = hours >= schedule_of(row).planned_end
-        verdict = "treatment_wins" if decision.blocked_win else None
+        verdict: Conclusion | None = "treatment_wins" if decision.blocked_win else None
         if outcome == "verdict":
             verdict = decision.conclusion
         changes: dict[str, Any] = {"verdict": verdict, "held": outcome == "verdict"}
@@ -255,7 +255,7 @@ class Convergence:
             row, conclusion, analysis.decision.winner, fitness, analysis.decision.reason, ENGINE
         )
 
-    def _extend(self, row: Row, decision: Decision, planned_end: int, verdict: str | None) -> None:
+    def _extend(self, row: Row, decision: Decision, planned_end: int, verdict: Conclusion | None) -> None:
         parameters = load_parameters(row["parameters"])
         added = planned_end - schedule_of(row).planned_end
         extensions = -(-added // parameters.experiments.default_duration_hours)
@@ -287,7 +287,8 @@ class Convergence:
         def work() -> None:
             present = self._catalog.locked_row(row["experiment_id"])
             if present["status"] in ACTIVE and not present["sample_ratio_mismatch"]:
-                reason = f"{ratio.control} + {ratio.treatment} sessions assigned, Bayes factor {ratio.bayes_factor:.3g}"
+                counts = f"{ratio.control} + {ratio.treatment} sessions assigned"
+                reason = f"{counts}, Bayes factor {ratio.bayes_factor:.3g}"
                 self._lifecycle.change_in_transaction(
                     present, {"sample_ratio_mismatch": True}, "sample_ratio_mismatch", reason, ENGINE
                 )

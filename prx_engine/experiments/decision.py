@@ -20,7 +20,7 @@ class Findings:
         planned_end: the present planned end, likewise.
         comparison: of the look; None if this is not a look.
         significant: whether the look crossed its boundary.
-        harm: whether the treatment is worse by regression_delta or more and the harm look crossed its boundary.
+        harm: whether the treatment is worse by regression_delta or more, and the harm look significant.
         blocked: whether a mismatch or attrition forbids a promotion.
     """
 

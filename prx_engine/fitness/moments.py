@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Final
 
 from prx_engine.dimensions import DIMENSIONS
@@ -38,7 +38,7 @@ def _upper(letter: str, d: int, e: int) -> int:
     return _INDEX[f"{letter}_{min(d, e)}{max(d, e)}"]
 
 
-@lru_cache(maxsize=2**_D)
+@cache
 def _plan(present: tuple[int, ...]) -> tuple[list[int], list[tuple[int, int]], list[tuple[int, int, int]]]:
     """Return which entries a session with these dimensions touches, and from which scores."""
     pairs = [(d, e) for d in present for e in present if d <= e]

@@ -56,7 +56,7 @@ class Scorer:
         )
 
     def fitness(self, scores: Scores) -> int | None:
-        """Return the session's own fitness in units: Σ w_d x_d / Σ w_d over the weighted dimensions it has."""
+        """Return the session's own fitness in units: Σ w_d x_d / Σ w_d over what it has of weight."""
         weighted = weight = 0
         for w, score in zip(self._weights, scores, strict=True):
             if score is not None:

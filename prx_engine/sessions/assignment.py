@@ -24,7 +24,7 @@ from prx_engine.store.schema import Experiments, Sessions
 
 
 def treatment_share(session_id: str, experiment_id: str) -> float:
-    """Return the session's fixed place u in [0, 1) for an experiment; it gets the treatment if u < traffic_split.
+    """Return the session's fixed place u in [0, 1) for an experiment: treatment if u < traffic_split.
 
     A keyed BLAKE2b hash (RFC 7693) of the session id, so that layers are independent of each other and
     anybody can compute the assignment again.
@@ -148,7 +148,7 @@ class Assigner:
 
 
 def layer_defaults(store: Store, at: datetime) -> dict[Layer, tuple[dict[str, Any], dict[str, str]]]:
-    """Return what sessions that start at a time get in each layer by default: all applied promotions, in order."""
+    """Return what sessions that start at a time get by default: all applied promotions, in order."""
     defaults: dict[Layer, tuple[dict[str, Any], dict[str, str]]] = {layer: ({}, {}) for layer in LAYERS}
     query = (
         Experiments.select(Experiments.layer, Experiments.treatment)

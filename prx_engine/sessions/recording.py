@@ -105,7 +105,7 @@ def _refusal(update: SessionUpdate, now: datetime, known: set[str]) -> PrxError 
 
 
 def _apply(ledger: Ledger, windows: Sequence[ExperimentWindow], update: SessionUpdate) -> bool:
-    """Apply one update to its session; tell whether the variant that it stated, if any, found its experiment."""
+    """Apply one update to its session; tell whether a variant that it stated found its experiment."""
     session = ledger.sessions[update.session_id]
     report = replace(session.reports.get(update.source, {}), update.report())
     session.combined({update.source: report})

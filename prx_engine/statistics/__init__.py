@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         t_test,
         welch,
     )
+    from prx_engine.statistics.normal import normal_quantile, normal_tail
     from prx_engine.statistics.ranks import RankResult, mann_whitney
     from prx_engine.statistics.sample_ratio import (
         SAMPLE_RATIO_LIMIT,
@@ -78,6 +79,8 @@ __all__ = [
     "lift",
     "mann_whitney",
     "needs_robust",
+    "normal_quantile",
+    "normal_tail",
     "obrien_fleming",
     "pocock",
     "robust",
@@ -111,6 +114,7 @@ _CONTENTS = {
         "t_test",
         "welch",
     ),
+    "normal": ("normal_quantile", "normal_tail"),
     "ranks": ("RankResult", "mann_whitney"),
     "sample_ratio": (
         "SAMPLE_RATIO_LIMIT",

@@ -89,7 +89,8 @@ class Store:
     def database(self) -> peewee.Database:
         """The peewee database; its connection is this thread's own."""
         if os.getpid() != self._pid:
-            _abandoned.append(self._database._state.conn)
+            if not self._database.is_closed():
+                _abandoned.append(self._database.connection())
             self._pid = os.getpid()
             self._database = connect(self.url)
         return self._database
@@ -215,6 +216,7 @@ class Store:
             pause = min(pause * 2, 0.5)
 
     def translated(self, action: Callable[[], T]) -> T:
+        """Run an action on the database, with the driver's errors told as StoreError, in one line."""
         try:
             return action()
         except (peewee.PeeweeException, sqlite3.Error) as error:

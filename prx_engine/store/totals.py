@@ -56,7 +56,7 @@ class TotalsChange:
         moments.add(after)
 
     def write(self, store: Store) -> None:
-        """Add the differences to the totals, rows in the order of their keys, so that writers cannot deadlock."""
+        """Add the differences to the totals, in the order of their keys, so that writers cannot deadlock."""
         hours = [(*key, c) for key, c in sorted(self._arms.items()) if not c.empty()]
         arms: defaultdict[tuple[int, VariantName], list[int]] = defaultdict(
             lambda: [0] * (1 + len(MOMENT_NAMES))

@@ -29,7 +29,7 @@ class ChangeWatch:
             StoreError: if the database cannot be asked.
         """
         token = self._store.translated(lambda: self._database.execute_sql(self._statement).fetchone()[0])
-        changed = token != self._seen
+        changed = bool(token != self._seen)
         self._seen = token
         return changed
 

@@ -34,7 +34,7 @@ _KERNEL_REACH: Final = 8.0
 # A tail that is cut off holds at most this share of the smallest probability still to be resolved.
 _CUT_SHARE: Final = 1e-10
 
-# Below this a double loses digits, and no standard normal tail has an argument beyond _LARGEST_Z.
+# Not far below this a double loses digits; the standard normal quantile there is _LARGEST_Z.
 _SMALLEST_SPEND: Final = 1e-300
 _LARGEST_Z: Final = 37.0
 
@@ -49,7 +49,9 @@ _FAR_BELOW: Final = 7.0
 # finer without end.
 _LEAST_GROWTH: Final = 1e-5
 
+# Kernel values computed at a time, to bound the memory.
 _LARGEST_BLOCK: Final = 2_000_000
+
 _SOLVER_STEPS: Final = 200
 _SOLVER_TOLERANCE: Final = 1e-12
 

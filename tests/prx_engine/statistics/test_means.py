@@ -103,7 +103,7 @@ def test_t_test_takes_variance_and_degrees_of_freedom_as_given() -> None:
 
 
 def test_extreme_differences_underflow_only_below_what_a_double_holds() -> None:
-    assert 0.0 < welch(Arm(0.5, 1e-6, 10**6), Arm(0.537 * 1.0, 1e-12, 10**6)).p_value < 1e-250
+    assert 0.0 < welch(Arm(0.5, 1e-6, 10**6), Arm(0.537, 1e-12, 10**6)).p_value < 1e-250
     assert welch(Arm(0.0, 1e-12, 10**6), Arm(1.0, 1e-12, 10**6)).p_value == 0.0
 
 

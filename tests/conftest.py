@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from prx_engine import Engine
+from tests.support.clock import ManualClock
+from tests.support.engines import OpenEngine, engines
 from tests.support.postgres import PostgresServer, PostgresUnavailable, running_server
 
 settings.register_profile(
@@ -46,6 +49,25 @@ def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             patch.delenv(variable, raising=False)
         patch.setenv("HOME", str(home))
         yield home
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """A clock that stands at 2026-06-01T00:00:00Z until the test moves it."""
+    return ManualClock("2026-06-01T00:00:00Z")
+
+
+@pytest.fixture
+def open_engine(tmp_path: Path, clock: ManualClock) -> Iterator[OpenEngine]:
+    """Opens further engines on the test's database (or another one); all are closed at the end."""
+    with engines(tmp_path, clock) as factory:
+        yield factory
+
+
+@pytest.fixture
+def engine(open_engine: OpenEngine) -> Engine:
+    """An engine on a new SQLite file, with the default configuration, under the test's clock."""
+    return open_engine()
 
 
 @pytest.fixture(scope="session")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import getpass
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from pydantic import ValidationError
 
-from prx_engine import deployment, verification
+from prx_engine import deployment
 from prx_engine.clock import Clock, clock_from_environment
 from prx_engine.configuration import (
     ConfigurationFile,
@@ -44,17 +45,15 @@ from prx_engine.records import (
     Variant,
     Verification,
 )
-from prx_engine.scoring.metrics import SessionUpdate
-from prx_engine.scoring.scores import Scorer
-from prx_engine.sessions.assignment import Assigner
-from prx_engine.sessions.ledger import ExperimentWindows
-from prx_engine.sessions.recording import Recorder
 from prx_engine.store import ChangeWatch, Store, default_database
-from prx_engine.telemetry.importing import import_lines
 from prx_engine.text import shown
 
 if TYPE_CHECKING:
     from prx_engine.experiments.convergence import Convergence
+    from prx_engine.scoring.scores import Scorer
+    from prx_engine.sessions.assignment import Assigner
+    from prx_engine.sessions.ledger import ExperimentWindows
+    from prx_engine.sessions.recording import Recorder
 
 StatusFilter = Status | Literal["active", "all"]
 
@@ -75,18 +74,9 @@ class Engine:
         self._configuration = configuration
         self._clock = clock
         self._actor = actor
-        self._windows = ExperimentWindows(store)
         self._catalog = Catalog(store, clock)
         self._lifecycle = Lifecycle(store, self._catalog, clock, ids)
         self._promotion = Promotion(store, self._catalog, self._lifecycle, clock)
-        self._recorder = Recorder(store, self._windows, clock, self._deployment_scorer)
-        self._assigner = Assigner(
-            store,
-            self._windows,
-            clock,
-            self._deployment_scorer,
-            lambda: self.settings.experiments.enabled,
-        )
         self._scorer: tuple[FitnessSettings, Scorer] | None = None
 
     @classmethod
@@ -182,6 +172,8 @@ class Engine:
             InvalidInput: if the session id is empty or too long.
             StoreError, ConfigurationError: unless ``on_error`` is ``default``.
         """
+        from prx_engine.scoring.metrics import SessionUpdate
+
         identifier = SessionUpdate.of({"session_id": session_id}).session_id
         try:
             return self._assigner.assign(identifier)
@@ -208,6 +200,8 @@ class Engine:
             NotFound: if the stated experiment does not exist.
             StoreError: if the database cannot be used.
         """
+        from prx_engine.scoring.metrics import SessionUpdate
+
         (result,) = self._recorder.record([SessionUpdate.of({**fields, "session_id": session_id})])
         if result.error is not None:
             raise result.error
@@ -222,6 +216,8 @@ class Engine:
         Raises:
             StoreError: if the database fails; lines recorded before stay.
         """
+        from prx_engine.telemetry.importing import import_lines
+
         return import_lines(name, lines, self._recorder, self._deployment_scorer())
 
     # Experiments
@@ -342,8 +338,9 @@ class Engine:
         Raises:
             NotFound, Ambiguous: if the id fits no experiment, or several.
         """
-        convergence = self._convergence()
-        return convergence.check_all() if experiment_id is None else [convergence.check(experiment_id)]
+        if experiment_id is None:
+            return self._convergence.check_all()
+        return [self._convergence.check(experiment_id)]
 
     def preview(self, experiment_id: str) -> Preview:
         """Analyse the data of this moment as a look would; nothing is written.
@@ -352,7 +349,7 @@ class Engine:
             NotFound, Ambiguous: if the id fits no experiment, or several.
             WrongState: if it has ended.
         """
-        return self._convergence().preview(experiment_id)
+        return self._convergence.preview(experiment_id)
 
     def cancel(self, experiment_id: str, reason: str = "") -> Experiment:
         """Cancel an active experiment: all new sessions get the layer's default.
@@ -422,20 +419,43 @@ class Engine:
 
     def verify(self) -> Verification:
         """Sum all stored scores again, score active experiments again from raw metrics, and compare."""
-        return verification.verify(self._store, self._windows)
+        from prx_engine.verification import verify
+
+        return verify(self._store, self._windows)
 
     def watch(self) -> ChangeWatch:
         """Return a watch that tells whether anybody has written to the database."""
         return ChangeWatch(self._store)
 
-    def _deployment_scorer(self) -> Scorer:
-        settings = self.settings.fitness
-        if self._scorer is None or self._scorer[0] is not settings:
-            self._scorer = (settings, Scorer(settings))
-        return self._scorer[1]
+    # What follows is imported where it is needed: a listing must wait neither for the code that takes
+    # sessions in, nor for NumPy and SciPy.
 
+    @cached_property
+    def _windows(self) -> ExperimentWindows:
+        from prx_engine.sessions.ledger import ExperimentWindows
+
+        return ExperimentWindows(self._store)
+
+    @cached_property
+    def _recorder(self) -> Recorder:
+        from prx_engine.sessions.recording import Recorder
+
+        return Recorder(self._store, self._windows, self._clock, self._deployment_scorer)
+
+    @cached_property
+    def _assigner(self) -> Assigner:
+        from prx_engine.sessions.assignment import Assigner
+
+        return Assigner(
+            self._store,
+            self._windows,
+            self._clock,
+            self._deployment_scorer,
+            lambda: self.settings.experiments.enabled,
+        )
+
+    @cached_property
     def _convergence(self) -> Convergence:
-        # Imported late: it needs NumPy and SciPy, which a listing must not wait for.
         from prx_engine.experiments.convergence import Convergence
 
         return Convergence(
@@ -446,6 +466,14 @@ class Engine:
             self._clock,
             lambda: self.settings.experiments,
         )
+
+    def _deployment_scorer(self) -> Scorer:
+        from prx_engine.scoring.scores import Scorer
+
+        settings = self.settings.fitness
+        if self._scorer is None or self._scorer[0] is not settings:
+            self._scorer = (settings, Scorer(settings))
+        return self._scorer[1]
 
 
 def _user() -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
@@ -20,6 +19,7 @@ from prx_engine.experiments.schedule import Schedule, whole_hours
 from prx_engine.fitness.arms import Arms
 from prx_engine.fitness.group import counting, fitness_score
 from prx_engine.records import ACTIVE, Event, Experiment, FitnessScore, Look, Status, Window
+from prx_engine.statistics.relative import lift
 from prx_engine.store import Store
 from prx_engine.store.schema import Events, Experiments, Looks
 from prx_engine.store.totals import arm_totals
@@ -232,11 +232,7 @@ def arm_scores(
 
 
 def _lift(control: float | None, treatment: float | None) -> float | None:
-    if control is None or treatment is None:
-        return None
-    if control == 0:
-        return math.inf if treatment > 0 else 0.0
-    return treatment / control - 1
+    return None if control is None or treatment is None else lift(control, treatment)
 
 
 def experiment_record(row: Row, arms: Arms, look: Look | None, now: datetime) -> Experiment:

@@ -65,7 +65,8 @@ def group_fitness(moments: Moments, weights: Weights, counted: Sequence[Dimensio
     The variance is that of a weighted sum of means of partly missing data, from each session's
     influence φ_i = Σ_d w_d · (n / n_d) · [x_id − m_d if present] (Hampel 1974), with the sum of
     squares of each dimension divided by n_d − 1 instead of n − 1. Without missing data it is the
-    ordinary variance of the mean of the sessions' weighted scores.
+    ordinary variance of the mean of the sessions' weighted scores. Where few sessions have two
+    negatively related dimensions together the sum can fall below zero; it is taken as 0 then.
     """
     used = effective_weights(weights, counted)
     mean = _mean(moments, used, counted)
@@ -97,7 +98,7 @@ def _variance(moments: Moments, used: Sequence[Fraction]) -> float:
                     2 * used[d] * used[e] * Fraction(n, (n - 1) * n_d * n_e) * _codeviation(moments, d, e)
                 )
         total += used[d] ** 2 * mean_variance_units(moments, d)
-    return float(total / UNIT**2)
+    return max(float(total / UNIT**2), 0.0)
 
 
 def _codeviation(moments: Moments, d: int, e: int) -> Fraction:

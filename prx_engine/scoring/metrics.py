@@ -58,7 +58,7 @@ class SessionMetrics(BaseModel):
         scores: ready-made scores, dimension → 0–1; they stand instead of the raw fields.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     relevance: _Units = None
     tool_calls: _Count = None

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         difference_interval,
         fieller_interval,
         hedges_g,
-        lift,
     )
     from prx_engine.statistics.means import (
         Arm,
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     )
     from prx_engine.statistics.normal import normal_quantile, normal_tail
     from prx_engine.statistics.ranks import RankResult, mann_whitney
+    from prx_engine.statistics.relative import lift
     from prx_engine.statistics.sample_ratio import (
         SAMPLE_RATIO_LIMIT,
         ChiSquare,
@@ -101,7 +101,6 @@ _CONTENTS = {
         "difference_interval",
         "fieller_interval",
         "hedges_g",
-        "lift",
     ),
     "means": (
         "Arm",
@@ -116,6 +115,7 @@ _CONTENTS = {
     ),
     "normal": ("normal_quantile", "normal_tail"),
     "ranks": ("RankResult", "mann_whitney"),
+    "relative": ("lift",),
     "sample_ratio": (
         "SAMPLE_RATIO_LIMIT",
         "ChiSquare",

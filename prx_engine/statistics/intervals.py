@@ -74,16 +74,6 @@ def fieller_interval(control: Arm, treatment: Arm, q: float) -> Interval:
     return Interval(high - 1.0, math.inf) if upwards else Interval(-math.inf, low - 1.0)
 
 
-def lift(control: float, treatment: float) -> float:
-    """Relative difference of the means, (treatment - control) / control.
-
-    A control of 0 gives `inf` (`-inf`) for a treatment above (below) it and 0 for one of 0.
-    """
-    if control != 0.0:
-        return (treatment - control) / control
-    return math.copysign(math.inf, treatment) if treatment != 0.0 else 0.0
-
-
 def hedges_g(
     control_mean: float,
     treatment_mean: float,

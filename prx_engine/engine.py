@@ -108,7 +108,12 @@ class Engine:
         """
         configuration = ConfigurationFile(Path(config) if config is not None else config_path(os.environ))
         settings = configuration.current()
-        url = str(database or os.environ.get("PRX_DATABASE_URL") or settings.database or default_database())
+        url = str(
+            database
+            or os.environ.get("PRX_DATABASE_URL")
+            or _beside(configuration.path, settings.database)
+            or default_database()
+        )
         return cls(
             Store(url, create=create),
             configuration,
@@ -474,6 +479,13 @@ class Engine:
         if self._scorer is None or self._scorer[0] is not settings:
             self._scorer = (settings, Scorer(settings))
         return self._scorer[1]
+
+
+def _beside(file: Path, database: str | None) -> str | None:
+    """Return a configured database, a relative path being relative to the configuration's folder."""
+    if database is None or "://" in database:
+        return database
+    return str(file.parent / Path(database).expanduser())
 
 
 def _user() -> str:

@@ -127,7 +127,7 @@ class Catalog:
         rows = list(rows)
         numbers = [row["number"] for row in rows]
         totals = arm_totals(self._store, numbers)
-        looks = self._last_looks(numbers)
+        looks = self._deciding_looks(rows)
         now = self._clock.now()
         return [experiment_record(row, totals[row["number"]], looks.get(row["number"]), now) for row in rows]
 
@@ -162,18 +162,23 @@ class Catalog:
             Event(**{name: event[name] for name in Event.model_fields}) for event in self._store.rows(query)
         ]
 
-    def _last_looks(self, numbers: Sequence[int]) -> dict[int, Look]:
+    def _deciding_looks(self, rows: Sequence[Row]) -> dict[int, Look]:
+        """Return the last look of each experiment, of the series that decided it."""
         last = (
-            Looks.select(Looks.experiment, peewee.fn.MAX(Looks.k).alias("k"))
-            .where(Looks.experiment << list(numbers), Looks.series == "efficacy")
-            .group_by(Looks.experiment)
+            Looks.select(Looks.experiment, Looks.series, peewee.fn.MAX(Looks.k).alias("k"))
+            .where(Looks.experiment << [row["number"] for row in rows])
+            .group_by(Looks.experiment, Looks.series)
         )
-        query = (
-            Looks.select(Looks.experiment, Looks.look)
-            .join(last, on=(Looks.experiment == last.c.experiment) & (Looks.k == last.c.k))
-            .where(Looks.series == "efficacy")
+        same = (
+            (Looks.experiment == last.c.experiment) & (Looks.series == last.c.series) & (Looks.k == last.c.k)
         )
-        return {number: load_look(text) for number, text in self._store.tuples(query)}
+        query = Looks.select(Looks.experiment, Looks.series, Looks.look).join(last, on=same)
+        decided_by_harm = {row["number"] for row in rows if row["conclusion"] == "regression"}
+        return {
+            number: load_look(text)
+            for number, series, text in self._store.tuples(query)
+            if (series == "harm") == (number in decided_by_harm)
+        }
 
 
 def dump_look(look: Look) -> str:

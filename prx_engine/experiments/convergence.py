@@ -228,7 +228,7 @@ class Convergence:
         if outcome == "verdict":
             verdict = decision.conclusion
         changes: dict[str, Any] = {"verdict": verdict, "held": outcome == "verdict"}
-        if analysis.look is not None or planned_end_reached:
+        if analysis.look is not None or planned_end_reached or outcome == "verdict":
             changes["status"] = "evaluating"
         if any(row[name] != value for name, value in changes.items()):
             action = "verdict" if verdict != row["verdict"] and verdict else "evaluating"
@@ -262,10 +262,8 @@ class Convergence:
         self._lifecycle.extend_in_transaction(row, planned_end, extensions, decision.reason, ENGINE, verdict)
 
     def _write_looks(self, row: Row, analysis: Analysis, outcome: CheckOutcome) -> None:
-        conclusion = analysis.decision.conclusion
         for look in (*analysis.looks, *analysis.harm_looks):
-            told = (conclusion or outcome) if look.held else look.outcome
-            stored = look.model_copy(update={"outcome": told})
+            stored = _with_outcome(look, analysis, outcome) if look.held else look
             self._store.execute(
                 Looks.insert(
                     experiment=row["number"],
@@ -328,6 +326,10 @@ class Convergence:
         )
 
 
+def _with_outcome(look: Look, analysis: Analysis, outcome: CheckOutcome) -> Look:
+    return look.model_copy(update={"outcome": analysis.decision.conclusion or outcome})
+
+
 def _result(row: Row, outcome: CheckOutcome, reason: str, analysis: Analysis | None = None) -> CheckResult:
     return CheckResult(
         experiment_id=row["experiment_id"],
@@ -338,7 +340,7 @@ def _result(row: Row, outcome: CheckOutcome, reason: str, analysis: Analysis | N
         conclusion=analysis.decision.conclusion if analysis else None,
         winner=analysis.decision.winner if analysis else None,
         missing=list(analysis.missing) if analysis else [],
-        look=analysis.look if analysis else None,
+        look=_with_outcome(analysis.look, analysis, outcome) if analysis and analysis.look else None,
         reason=reason,
         next_check_at=next_check_at(row),
     )

@@ -123,6 +123,9 @@ def _apply(ledger: Ledger, windows: Sequence[ExperimentWindow], update: SessionU
 def _state_variant(
     ledger: Ledger, windows: Sequence[ExperimentWindow], session: SessionState, update: SessionUpdate
 ) -> bool:
+    stated = [window for window in windows if window.experiment_id == update.experiment_id]
+    if stated and update.layer not in (None, stated[0].layer):
+        raise InvalidInput(f"layer: found {update.layer}; the stated experiment is of {stated[0].layer}")
     window = next(
         (
             window

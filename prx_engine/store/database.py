@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -80,6 +81,7 @@ class Store:
         self.postgresql = is_postgresql(url)
         if not self.postgresql:
             _prepare_file(sqlite_path(url), create=create)
+        self._opened = threading.local()
         self._pid = os.getpid()
         self._database = connect(url)
         self._statements: dict[object, str] = {}
@@ -113,21 +115,13 @@ class Store:
         # A transaction that begins by reading cannot become a writer under load: it must begin as one.
         begin = () if self.postgresql else ("IMMEDIATE",)
 
-        def transaction() -> T:
-            with self.database.atomic(*begin):
-                return work()
-
-        return self._retried(transaction)
+        return self._retried(lambda: self._in_transaction(work, *begin))
 
     def read(self, work: Callable[[], T]) -> T:
         """Run ``work`` on one snapshot of the database and return its result."""
         begin = ("REPEATABLE READ",) if self.postgresql else ("DEFERRED",)
 
-        def transaction() -> T:
-            with self.database.atomic(*begin):
-                return work()
-
-        return self._retried(transaction)
+        return self._retried(lambda: self._in_transaction(work, *begin))
 
     def rows(self, query: Any) -> list[dict[str, Any]]:
         """Return the rows of a query as dictionaries."""
@@ -200,6 +194,26 @@ class Store:
             self._statements[key] = sql
         self.translated(lambda: self.database.cursor().executemany(sql, rows))
 
+    def _in_transaction(self, work: Callable[[], T], *begin: str) -> T:
+        self._drop_lost_connection()
+        with self.database.atomic(*begin):
+            return work()
+
+    def _drop_lost_connection(self) -> None:
+        """Close this thread's connection if its server is gone, or its file removed or replaced.
+
+        SQLite would go on with the removed file, and what it acknowledged would be lost.
+        """
+        database = self.database
+        if isinstance(database, peewee.PostgresqlDatabase):
+            lost = not database.is_connection_usable()
+        else:
+            identity = _file_identity(sqlite_path(self.url))
+            lost = identity != getattr(self._opened, "identity", identity)
+            self._opened.identity = identity
+        if lost and not database.is_closed():
+            database.close()
+
     def _migrate(self) -> None:
         migrations.migrate(self)
 
@@ -262,6 +276,14 @@ def _without_password(url: str) -> str:
 
     parts = urlsplit(url)
     return url.replace(f":{parts.password}@", ":***@") if "://" in url and parts.password else url
+
+
+def _file_identity(path: Path) -> tuple[int, int]:
+    try:
+        status = path.stat()
+    except OSError:
+        raise StoreError(f"no database at {shown(str(path))}: it was there and is gone") from None
+    return status.st_dev, status.st_ino
 
 
 def _prepare_file(path: Path, *, create: bool) -> None:

@@ -30,7 +30,16 @@ from prx_engine.experiments.lifecycle import ENGINE, Lifecycle
 from prx_engine.experiments.schedule import whole_hours
 from prx_engine.fitness.arms import Arms, added, empty_arms
 from prx_engine.promotion import Promotion
-from prx_engine.records import ACTIVE, Attrition, CheckOutcome, CheckResult, Conclusion, Preview, SampleRatio
+from prx_engine.records import (
+    ACTIVE,
+    Attrition,
+    CheckOutcome,
+    CheckResult,
+    Conclusion,
+    Look,
+    Preview,
+    SampleRatio,
+)
 from prx_engine.store import Store
 from prx_engine.store.schema import Experiments, Looks
 from prx_engine.store.totals import arm_totals, arms_between, session_fitness_counts

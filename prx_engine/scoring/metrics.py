@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from prx_engine.clock import as_utc, parse_time
-from prx_engine.dimensions import Dimension, Layer, VariantName
+from prx_engine.dimensions import DIMENSIONS, Dimension, Layer, VariantName
 from prx_engine.errors import InvalidInput
 from prx_engine.text import nearest, shown
 
@@ -27,7 +27,12 @@ def _listed(value: object) -> object:
 def _time(value: object) -> object:
     if isinstance(value, str):
         return parse_time(value)
-    return as_utc(value, "started_at") if isinstance(value, datetime) else value
+    if isinstance(value, datetime):
+        return as_utc(value, "time")
+    if value is not None:
+        # A bare number could be seconds or milliseconds, a date any hour: neither is guessed at.
+        raise ValueError("an RFC 3339 time is a text such as 2026-06-01T08:00:00Z")
+    return value
 
 
 def _name(value: object) -> object:
@@ -143,9 +148,19 @@ def _one_line(error: ValidationError) -> str:
     if kind == "missing":
         return f"{name}: missing"
     if kind == "extra_forbidden":
-        meant = nearest(name, SessionUpdate.model_fields)
-        return f"{shown(name)}: no such field" + (f"; did you mean {meant}?" if meant else "")
-    return f"{shown(name)}: found {shown(found)}; {message[0].lower()}{message[1:]}"
+        return _unknown(name, "field", name, SessionUpdate.model_fields)
+    if first["loc"][-1] == "[key]":
+        return _unknown(name, "dimension", str(found), DIMENSIONS)
+    if kind == "list_type":
+        message = "a number or a list of numbers is allowed"
+    message = message.removeprefix("Value error, ")
+    quoted = repr(found[:100]) if isinstance(found, str) else found
+    return f"{shown(name)}: found {shown(quoted)}; {message[0].lower()}{message[1:]}"
+
+
+def _unknown(where: str, what: str, name: str, known: Iterable[str]) -> str:
+    meant = nearest(name, known)
+    return f"{shown(where)}: no such {what}" + (f"; did you mean {meant}?" if meant else "")
 
 
 def combine(reports: Iterable[Report]) -> Report:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from decimal import ROUND_HALF_UP, Decimal
+from fractions import Fraction
+from typing import Final
 
 from prx_engine.configuration import FitnessSettings
 from prx_engine.dimensions import DIMENSIONS, UNIT
@@ -12,10 +13,23 @@ from prx_engine.fitness.group import exact_weights
 from prx_engine.fitness.moments import Scores
 from prx_engine.scoring.metrics import Report
 
+_NEAR_TIE: Final = 1e-6
+"""Distance from a tie, in units, within which floating point is not trusted to tell its side."""
+
 
 def units(score: float) -> int:
     """Return a score of 0–1 in units of 1/10000, half up as its decimal digits read."""
-    return int((Decimal(repr(score)) * UNIT).quantize(Decimal(1), ROUND_HALF_UP))
+    return mean_units((score,))
+
+
+def mean_units(values: Sequence[float]) -> int:
+    """Return the mean of values of 0–1 in units of 1/10000, half up, exactly as their digits read."""
+    scaled = math.fsum(values) * UNIT / len(values)
+    below = math.floor(scaled)
+    if abs(scaled - below - 0.5) > _NEAR_TIE:
+        return below + (scaled - below > 0.5)
+    exact = sum(map(Fraction, map(repr, values)), Fraction(0)) * UNIT / len(values)
+    return math.floor(exact + Fraction(1, 2))
 
 
 def ratio_units(part: int, whole: int) -> int:
@@ -40,7 +54,7 @@ class Scorer:
         """Return the session's scores in the order of DIMENSIONS; a dimension without data is None."""
         given = report.get("scores", {})
         return tuple(
-            units(math.fsum(given[name]) / len(given[name])) if name in given else compute(report)
+            mean_units(given[name]) if name in given else compute(report)
             for name, compute in zip(
                 DIMENSIONS,
                 (
@@ -102,7 +116,7 @@ class Scorer:
 
 
 def _mean(values: Sequence[float] | None) -> int | None:
-    return units(math.fsum(values) / len(values)) if values else None
+    return mean_units(values) if values else None
 
 
 def falling(x: float, bounds: Sequence[float]) -> float:

@@ -26,9 +26,9 @@ from prx_engine.dimensions import LAYERS, Layer
 from prx_engine.errors import InvalidInput, PrxError, WrongState
 from prx_engine.experiments.catalog import Catalog
 from prx_engine.experiments.lifecycle import Lifecycle, Proposal
+from prx_engine.experiments.promotion import Promotion
 from prx_engine.experiments.trend import trend
 from prx_engine.ids import IdSource, uuid7
-from prx_engine.promotion import Promotion
 from prx_engine.records import (
     ACTIVE,
     Assignment,

@@ -27,9 +27,9 @@ from prx_engine.experiments.catalog import (
 from prx_engine.experiments.comparison import Histograms
 from prx_engine.experiments.decision import Decision
 from prx_engine.experiments.lifecycle import ENGINE, Lifecycle
+from prx_engine.experiments.promotion import Promotion
 from prx_engine.experiments.schedule import whole_hours
 from prx_engine.fitness.arms import Arms, added, empty_arms
-from prx_engine.promotion import Promotion
 from prx_engine.records import (
     ACTIVE,
     Attrition,

@@ -1,0 +1,1 @@
+"""Experiments: their states, their schedule, and how they are analysed and decided."""

@@ -1,0 +1,1 @@
+"""Fitness of groups of sessions, from integer moments."""

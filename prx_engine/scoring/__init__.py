@@ -1,0 +1,1 @@
+"""Scoring: from the raw metrics of a session to its scores."""

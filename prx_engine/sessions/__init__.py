@@ -1,0 +1,1 @@
+"""Sessions: which variant each one runs, and what is recorded about it."""

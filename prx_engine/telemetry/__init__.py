@@ -1,0 +1,1 @@
+"""Telemetry: what agents write becomes updates of sessions; one module a format."""

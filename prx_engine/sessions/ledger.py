@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -81,22 +81,12 @@ class ExperimentWindows:
         rows = self._store.rows(self._store.for_share(query) if lock else query)
         return {row["layer"]: self._window(row) for row in rows}
 
-    def since(self, time: datetime) -> list[ExperimentWindow]:
-        """Return the experiments that are active or ended after a time."""
-        query = _window_query().where((Experiments.converged_at > time) | Experiments.converged_at.is_null())
-        return [self._window(row) for row in self._store.rows(query)]
-
-    def by_number(self, numbers: Iterable[int]) -> dict[int, ExperimentWindow]:
-        """Return experiments by their numbers."""
-        query = _window_query().where(Experiments.number << list(numbers))
-        return {row["number"]: self._window(row) for row in self._store.rows(query)}
-
-    def known(self, experiment_ids: Iterable[str]) -> set[str]:
-        """Return those of the ids that exist."""
-        query = Experiments.select(Experiments.experiment_id).where(
-            Experiments.experiment_id << list(experiment_ids)
-        )
-        return {identifier for (identifier,) in self._store.tuples(query)}
+    def by_id(self, experiment_ids: Collection[str]) -> dict[str, ExperimentWindow]:
+        """Return those of the experiments that exist."""
+        if not experiment_ids:
+            return {}
+        query = _window_query().where(Experiments.experiment_id << list(experiment_ids))
+        return {row["experiment_id"]: self._window(row) for row in self._store.rows(query)}
 
     def scorer(self, window: ExperimentWindow) -> Scorer:
         """Return the scorer under the experiment's pinned parameters."""

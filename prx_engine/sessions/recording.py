@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
 from prx_engine.clock import Clock, format_time
+from prx_engine.dimensions import VariantName
 from prx_engine.errors import InvalidInput, NotFound, PrxError
+from prx_engine.ids import short
 from prx_engine.scoring.metrics import SessionUpdate, combine, replace
 from prx_engine.scoring.scores import Scorer
 from prx_engine.sessions.ledger import ExperimentWindow, ExperimentWindows, Ledger, SessionState
@@ -16,6 +18,8 @@ from prx_engine.text import shown
 
 CLOCK_TOLERANCE: Final = timedelta(minutes=5)
 """How far ahead of the engine's clock a session may have started: clocks of machines differ."""
+
+Windows = Mapping[str, ExperimentWindow]
 
 
 class Recorded:
@@ -67,10 +71,8 @@ class Recorder:
 
     def _record(self, updates: Sequence[SessionUpdate], scorer: Scorer, now: datetime) -> list[Recorded]:
         ledger = Ledger(self._store, self._windows, scorer, now)
-        stated = [update for update in updates if update.variant is not None]
-        windows = self._windows.since(min(u.started_at or now for u in stated)) if stated else []
-        known = self._windows.known({u.experiment_id for u in stated if u.experiment_id})
-        results = [Recorded(_refusal(update, now, known)) for update in updates]
+        windows = self._windows.by_id({u.experiment_id for u in updates if u.experiment_id})
+        results = [Recorded(_refusal(update, now, windows)) for update in updates]
         starts: dict[str, tuple[datetime, str | None]] = {}
         for update, result in zip(updates, results, strict=True):
             if result.error is None:
@@ -88,15 +90,19 @@ class Recorder:
         return results
 
 
-def _refusal(update: SessionUpdate, now: datetime, known: set[str]) -> PrxError | None:
+def _refusal(update: SessionUpdate, now: datetime, windows: Windows) -> PrxError | None:
     """Return why an update is wrong whatever is recorded already, if it is."""
     if update.started_at is not None and update.started_at > now + CLOCK_TOLERANCE:
         return InvalidInput(
             f"started_at: found {format_time(update.started_at)}; allowed: at most 5 minutes after"
             f" the clock, {format_time(now)}"
         )
-    if update.experiment_id is not None and update.experiment_id not in known:
+    if update.experiment_id is not None and update.experiment_id not in windows:
         return NotFound(f"experiment_id: no experiment {shown(update.experiment_id)}")
+    if update.experiment_id is not None and update.layer is not None:
+        layer = windows[update.experiment_id].layer
+        if update.layer != layer:
+            return InvalidInput(f"layer: found {update.layer}; the stated experiment is of {layer}")
     try:
         combine([update.report()])
     except InvalidInput as error:
@@ -104,12 +110,12 @@ def _refusal(update: SessionUpdate, now: datetime, known: set[str]) -> PrxError 
     return None
 
 
-def _apply(ledger: Ledger, windows: Sequence[ExperimentWindow], update: SessionUpdate) -> bool:
+def _apply(ledger: Ledger, windows: Windows, update: SessionUpdate) -> bool:
     """Apply one update to its session; tell whether a variant that it stated found its experiment."""
     session = ledger.sessions[update.session_id]
     report = replace(session.reports.get(update.source, {}), update.report())
     session.combined({update.source: report})
-    found = update.variant is None or _state_variant(ledger, windows, session, update)
+    found = update.variant is None or _state_variant(ledger, windows, session, update, update.variant)
     if report != session.reports.get(update.source):
         session.reports[update.source] = report
         session.touched_sources.add(update.source)
@@ -121,32 +127,23 @@ def _apply(ledger: Ledger, windows: Sequence[ExperimentWindow], update: SessionU
 
 
 def _state_variant(
-    ledger: Ledger, windows: Sequence[ExperimentWindow], session: SessionState, update: SessionUpdate
+    ledger: Ledger, windows: Windows, session: SessionState, update: SessionUpdate, variant: VariantName
 ) -> bool:
-    stated = [window for window in windows if window.experiment_id == update.experiment_id]
-    if stated and update.layer not in (None, stated[0].layer):
-        raise InvalidInput(f"layer: found {update.layer}; the stated experiment is of {stated[0].layer}")
-    window = next(
-        (
-            window
-            for window in windows
-            if (update.experiment_id or window.experiment_id) == window.experiment_id
-            and (update.layer or window.layer) == window.layer
-            and window.covers(session.started_at)
-        ),
-        None,
-    )
-    if window is None:
-        return False
-    assigned = session.assignments.get(window.layer)
+    """Assign the session as its agent says, or hold the agent to what is assigned already."""
+    stated = windows[update.experiment_id] if update.experiment_id else None
+    layer = stated.layer if stated else update.layer
+    assert layer is not None  # an update that states a variant states one of the two
+    assigned = session.assignments.get(layer)
     if assigned is not None:
-        if (assigned.experiment, assigned.variant) != (window.number, update.variant):
+        if assigned.variant != variant or (stated and stated.number != assigned.experiment):
+            where = f"{layer}, experiment {short(stated.experiment_id)}" if stated else layer
             raise InvalidInput(
-                f"variant: found {update.variant}; session {shown(session.session_id)} is assigned to"
-                f" {assigned.variant} in {window.layer} already"
+                f"variant: found {variant} in {where}; session {shown(session.session_id)} is assigned to"
+                f" {assigned.variant} in {layer} already"
             )
         return True
-    if not window.active or update.variant is None:
+    window = stated or ledger.active.get(layer)
+    if window is None or not window.active or not window.covers(session.started_at):
         return False
-    ledger.assign(session, window, update.variant)
+    ledger.assign(session, window, variant)
     return True

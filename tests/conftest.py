@@ -70,6 +70,12 @@ def engine(open_engine: OpenEngine) -> Engine:
     return open_engine()
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Engines opened by the test wait for a busy database for a moment only."""
+    monkeypatch.setattr("prx_engine.store.database.BUSY_TIMEOUT_SECONDS", 0.05)
+
+
 @pytest.fixture(scope="session")
 def samples() -> Path:
     """The folder of real telemetry files, named by PRX_SAMPLES."""

@@ -119,7 +119,7 @@ def test_a_dimension_without_weight_never_counts() -> None:
 
 def test_weights_of_dimensions_that_do_not_count_spread_in_proportion() -> None:
     used = effective_weights(WEIGHTS, ("response_relevance", "user_satisfaction"))
-    assert used == (Fraction(3, 4), 0, 0, 0, 0, Fraction(1, 4))
+    assert used == (Fraction(3, 4), *[Fraction(0)] * 4, Fraction(1, 4))
     assert effective_weights(WEIGHTS, DIMENSIONS) == tuple(Fraction(n, 100) for n in (30, 25, 15, 10, 10, 10))
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from prx_engine.dimensions import DIMENSIONS
 from prx_engine.errors import InvalidInput
-from prx_engine.scoring.metrics import METRICS, SessionUpdate, combine, replace
+from prx_engine.scoring.metrics import METRICS, Report, SessionUpdate, combine, replace
 from tests.support.sessions import metrics
 
 COUNTS = [
@@ -243,7 +243,7 @@ def test_successes_alone_are_no_contradiction() -> None:
 
 
 def test_across_sources_counts_add_and_lists_join() -> None:
-    reports = [
+    reports: list[Report] = [
         {"tokens": 100, "relevance": [0.5], "scores": {"task_completion": 0.4}},
         {"tokens": 20, "relevance": [0.7, 0.9], "thumbs_up": 1},
         {"scores": {"task_completion": 0.6, "memory_precision": 0.1}},

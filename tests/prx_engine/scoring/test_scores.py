@@ -18,9 +18,9 @@ from prx_engine.scoring.scores import Scorer, falling, mean_units, percentile, r
 DEFAULT = Scorer(FitnessSettings())
 
 
-def score(dimension: Dimension, *, scorer: Scorer = DEFAULT, **report: Any) -> int | None:
+def score(dimension: Dimension, _scorer: Scorer = DEFAULT, /, **report: Any) -> int | None:
     """The session's score of one dimension, after making sure that the report gives no other."""
-    scores = dict(zip(DIMENSIONS, scorer.scores(report), strict=True))
+    scores = dict(zip(DIMENSIONS, _scorer.scores(report), strict=True))
     assert {name for name, value in scores.items() if value is not None} <= {dimension}
     return scores[dimension]
 
@@ -60,7 +60,7 @@ def test_task_completion_is_the_share_that_succeeded(succeeded: int, calls: int,
 @pytest.mark.parametrize(
     "report", [{"tool_calls": 0, "tool_calls_succeeded": 0}, {"tool_calls": 3}, {"tool_calls_succeeded": 3}]
 )
-def test_task_completion_is_missing_without_calls_or_without_their_outcome(report: dict[str, int]) -> None:
+def test_task_completion_is_missing_without_calls_or_without_their_outcome(report: dict[str, Any]) -> None:
     assert score("task_completion", **report) is None
 
 
@@ -68,8 +68,8 @@ def test_task_completion_counts_tasks_where_the_configuration_says_so() -> None:
     by_tasks = settings(task_completion="tasks")
     report = {"tool_calls": 10, "tool_calls_succeeded": 1, "tasks": 4, "tasks_succeeded": 3}
     assert score("task_completion", **report) == 1000
-    assert score("task_completion", scorer=by_tasks, **report) == 7500
-    assert score("task_completion", scorer=by_tasks, tool_calls=10, tool_calls_succeeded=1) is None
+    assert score("task_completion", by_tasks, **report) == 7500
+    assert score("task_completion", by_tasks, tool_calls=10, tool_calls_succeeded=1) is None
 
 
 def test_latency_is_half_median_and_half_95th_percentile() -> None:
@@ -87,7 +87,7 @@ def test_token_efficiency_falls_with_tokens_for_each_successful_task() -> None:
     # s(5210) = ln(50000/5210)/ln(50) = 0.578075
     assert score("token_efficiency", tokens=5210) == 5781
     assert score("token_efficiency", tokens=10_420, tasks_succeeded=2) == 5781
-    assert score("token_efficiency", tokens=10_420, tasks=5, tasks_succeeded=2, scorer=DEFAULT) == 5781
+    assert score("token_efficiency", tokens=10_420, tasks=5, tasks_succeeded=2) == 5781
     assert score("token_efficiency", tokens=1000) == score("token_efficiency", tokens=0) == 10_000
     assert score("token_efficiency", tokens=50_000) == score("token_efficiency", tokens=10**15) == 0
 
@@ -110,7 +110,7 @@ def test_token_efficiency_is_zero_if_no_task_succeeded_and_missing_if_nobody_kno
         ({"thumbs_up": 0, "thumbs_down": 0, "corrections": 0}, None),
     ],
 )
-def test_user_satisfaction_is_the_share_of_thumbs_up(feedback: dict[str, int], expected: int | None) -> None:
+def test_user_satisfaction_is_the_share_of_thumbs_up(feedback: dict[str, Any], expected: int | None) -> None:
     assert score("user_satisfaction", **feedback) == expected
 
 

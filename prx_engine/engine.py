@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -211,19 +211,26 @@ class Engine:
         if result.error is not None:
             raise result.error
 
-    def import_lines(self, lines: Iterable[bytes], name: str = "-") -> ImportReport:
+    def import_lines(
+        self,
+        lines: Iterable[bytes],
+        name: str = "-",
+        *,
+        on_rejected: Callable[[int, bytes], object] | None = None,
+    ) -> ImportReport:
         """Record native session lines.
 
         Args:
             lines: raw lines of UTF-8.
             name: of the file, for messages.
+            on_rejected: called with number and raw bytes of each line that is refused.
 
         Raises:
             StoreError: if the database fails; lines recorded before stay.
         """
         from prx_engine.telemetry.importing import import_lines
 
-        return import_lines(name, lines, self._recorder, self._deployment_scorer())
+        return import_lines(name, lines, self._recorder, self._deployment_scorer(), on_rejected)
 
     # Experiments
 
@@ -427,6 +434,14 @@ class Engine:
         from prx_engine.verification import verify
 
         return verify(self._store, self._windows)
+
+    def backup(self, target: str | Path) -> None:
+        """Copy the database into a new file, while others go on using it.
+
+        Raises:
+            StoreError: if the file exists, cannot be written, or the database is no SQLite file.
+        """
+        self._store.backup(Path(target))
 
     def watch(self) -> ChangeWatch:
         """Return a watch that tells whether anybody has written to the database."""

@@ -102,6 +102,29 @@ class Store:
         if not self.database.is_closed():
             self.database.close()
 
+    def backup(self, target: Path) -> None:
+        """Copy the database into a new file, private to its owner, while others go on using it.
+
+        Raises:
+            StoreError: if the file exists, cannot be written, or the database is no SQLite file.
+        """
+        if self.postgresql:
+            raise StoreError("PostgreSQL has its own backups: use pg_dump")
+        where = f"backup {shown(str(target))}"
+        try:
+            os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except OSError as error:
+            raise StoreError(f"{where}: {error.strerror}") from None
+        try:
+            copy = sqlite3.connect(target)
+            try:
+                self.translated(lambda: self.database.connection().backup(copy))
+            finally:
+                copy.close()
+        except BaseException:
+            target.unlink(missing_ok=True)
+            raise
+
     def write(self, work: Callable[[], T]) -> T:
         """Run ``work`` in one write transaction and return its result.
 

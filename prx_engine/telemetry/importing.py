@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from prx_engine.dimensions import DIMENSIONS
@@ -17,7 +17,13 @@ _BATCH: Final = 500
 """Lines of one transaction: enough to make its cost small, few enough to let others write in between."""
 
 
-def import_lines(name: str, lines: Iterable[bytes], recorder: Recorder, scorer: Scorer) -> ImportReport:
+def import_lines(
+    name: str,
+    lines: Iterable[bytes],
+    recorder: Recorder,
+    scorer: Scorer,
+    on_rejected: Callable[[int, bytes], object] | None = None,
+) -> ImportReport:
     """Record all session lines of one source of telemetry.
 
     Args:
@@ -25,19 +31,27 @@ def import_lines(name: str, lines: Iterable[bytes], recorder: Recorder, scorer: 
         lines: raw lines.
         recorder: takes the updates.
         scorer: tells which dimensions an update has data for.
+        on_rejected: called with number and raw bytes of each line that is refused.
 
     Raises:
         StoreError: if the database fails; what was recorded before stays.
     """
-    importing = _Import(name, recorder, scorer)
+    importing = _Import(name, recorder, scorer, on_rejected)
     for number, update, line in native.read(lines):
         importing.take(number, update, line)
     return importing.finish()
 
 
 class _Import:
-    def __init__(self, name: str, recorder: Recorder, scorer: Scorer) -> None:
+    def __init__(
+        self,
+        name: str,
+        recorder: Recorder,
+        scorer: Scorer,
+        on_rejected: Callable[[int, bytes], object] | None,
+    ) -> None:
         self._name = name
+        self._on_rejected = on_rejected
         self._recorder = recorder
         self._scorer = scorer
         self._batch: list[tuple[int, SessionUpdate, bytes]] = []
@@ -94,6 +108,8 @@ class _Import:
             self._present |= {d for d, score in enumerate(scores) if score is not None}
 
     def _reject(self, number: int, error: PrxError, line: bytes) -> None:
+        if self._on_rejected is not None:
+            self._on_rejected(number, line)
         self._rejected.append(
             Rejected(file=self._name, line=number, problem=str(error), text=line.decode("utf-8", "replace"))
         )

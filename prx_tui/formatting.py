@@ -45,6 +45,11 @@ def p_value(value: float | None) -> str:
     return "1" if text.startswith("1") else text.removeprefix("0")
 
 
+def words(name: str) -> str:
+    """Return a name of the vocabulary as words: ``treatment_wins`` → ``treatment wins``."""
+    return name.replace("_", " ")
+
+
 def hours(duration: timedelta) -> str:
     """Return a duration in its two largest units: ``3 h 12 m``, ``5 d 4 h``, ``45 s``."""
     seconds = max(int(duration.total_seconds()), 0)

@@ -31,6 +31,24 @@ def safe_lines(value: object, length: int = 100_000) -> str:
     return "\n".join(safe_text(line.expandtabs(4), length) for line in lines)
 
 
+def cell_width(text: str) -> int:
+    """Return how many cells of a terminal a text takes; a Chinese character takes two."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len  # only for what is not ASCII
+
+    return cell_len(text)
+
+
+def cut_to_cells(text: str, width: int) -> str:
+    """Return a text that takes at most ``width`` cells, with a mark if something was cut off."""
+    if cell_width(text) <= width:
+        return text
+    from rich.cells import set_cell_size
+
+    return f"{set_cell_size(text, max(width - 1, 0)).rstrip()}…" if width > 0 else ""
+
+
 def _safe_character(character: str) -> str:
     if character in _LINE_BREAKS:
         return " "

@@ -94,7 +94,8 @@ def arrivals(
 def values(sessions: Arrivals, end: float, dimension: Dimension = "response_relevance") -> NDArray[Any]:
     """The scores of one dimension up to a time, for computations beside the engine."""
     d = DIMENSIONS.index(dimension)
-    return np.array([s[d] / UNIT for h, s in sessions if h < end and s[d] is not None])
+    present = [s[d] for h, s in sessions if h < end]
+    return np.array([units / UNIT for units in present if units is not None])
 
 
 class SyntheticEvidence:

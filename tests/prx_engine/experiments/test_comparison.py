@@ -21,7 +21,7 @@ WEIGHTS = Weights()
 
 
 def rounded(values: NDArray[Any]) -> NDArray[Any]:
-    return np.round(np.clip(values, 0, 1), 4)
+    return np.asarray(np.round(np.clip(values, 0, 1), 4))
 
 
 def samples(seed: int, n: int, m: int, lift: float = 0.0) -> tuple[NDArray[Any], NDArray[Any]]:

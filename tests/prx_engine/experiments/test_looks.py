@@ -28,8 +28,9 @@ def recorded(look: ChargedLook) -> Look:
     return Look(
         series="efficacy", k=look.k, at=CREATED, held=True, control_sessions=2, treatment_sessions=2,
         information=look.information, control_fitness=0.7, treatment_fitness=0.7, lift=0.0,
-        lift_interval=None, p_value=None, p_welch=None, p_mann_whitney=None, p_hall=None, z=None, boundary=look.boundary,
-        alpha_threshold=look.alpha_threshold, alpha_spent=look.alpha_spent, significant=False, outcome="look",
+        lift_interval=None, p_value=None, p_welch=None, p_mann_whitney=None, p_hall=None, z=None,
+        boundary=look.boundary, alpha_threshold=look.alpha_threshold, alpha_spent=look.alpha_spent,
+        significant=False, outcome="look",
     )  # fmt: skip
 
 

@@ -233,9 +233,12 @@ class Convergence:
                 row, {"attrition": losses.suspicious}, "attrition", reason, ENGINE
             )
         planned_end_reached = hours >= schedule_of(row).planned_end
-        verdict: Conclusion | None = "treatment_wins" if decision.blocked_win else None
+        verdict: Conclusion | None = row["verdict"]
         if outcome == "verdict":
             verdict = decision.conclusion
+        elif analysis.look is not None:
+            # Only a look can take back what the last one found.
+            verdict = "treatment_wins" if decision.blocked_win else None
         changes: dict[str, Any] = {"verdict": verdict, "held": outcome == "verdict"}
         if analysis.look is not None or planned_end_reached or outcome == "verdict":
             changes["status"] = "evaluating"

@@ -1,0 +1,289 @@
+"""The dashboard: watches, reads and checks in a thread, and shows what that finds."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, ClassVar, Final, TypeVar
+
+from textual.app import App, SystemCommand
+from textual.message import Message
+from textual.screen import Screen
+from textual.timer import Timer
+
+from prx_engine.clock import SystemClock
+from prx_engine.engine import Engine
+from prx_engine.errors import PrxError
+from prx_tui import jobs
+from prx_tui.actions import Action
+from prx_tui.operations import Request, carried_out
+from prx_tui.palette import ActionCommands, ExperimentCommands
+from prx_tui.screens.base import LiveScreen
+from prx_tui.screens.experiment import ExperimentScreen
+from prx_tui.screens.experiments import ExperimentsScreen
+from prx_tui.snapshot import Snapshot, View
+from prx_tui.text import safe_text
+from prx_tui.view.header import age_words, next_check_words
+from prx_tui.view.news import check_words
+from prx_tui.worker import (
+    Checked,
+    CheckFailed,
+    News,
+    Opened,
+    Read,
+    Trouble,
+    Worker,
+    worth_telling,
+)
+
+T = TypeVar("T")
+EngineFactory = Callable[[], Engine]
+
+_TICK_SECONDS: Final = 1.0
+_SILENT_SECONDS: Final = 3.0
+"""A worker that reads for so long waits for somebody who has locked the database."""
+
+_TOLD_SECONDS: Final = 8.0
+_LIGHT_BACKGROUNDS: Final = frozenset({"7", "15"})
+
+
+def run_dashboard(
+    database: str | None = None,
+    *,
+    read_only: bool = False,
+    engine_factory: EngineFactory | None = None,
+) -> int:
+    """Open the dashboard on this terminal and return the exit code once it is closed.
+
+    Args:
+        database: as for ``Engine.open``.
+        read_only: whether to show only: no action changes anything, no checks run.
+        engine_factory: opens the engine instead; called again after a failure.
+    """
+    if os.environ.get("PRX_NOW"):
+        print(
+            "the dashboard waits for time to pass, but PRX_NOW has stopped the clock; unset it",
+            file=sys.stderr,
+        )
+        return 1
+    if engine_factory is None:
+        engine_factory = default_engine(database)
+    app = Dashboard(engine_factory, read_only=read_only)
+    app.run()
+    return app.return_code or 0
+
+
+def default_engine(database: str | Path | None) -> EngineFactory:
+    """Return what opens a deployment's engine without ever making a database."""
+    return lambda: Engine.open(database, clock=SystemClock(), create=False)
+
+
+class NewsArrived(Message):
+    """The worker has something to tell."""
+
+    def __init__(self, news: News) -> None:
+        super().__init__()
+        self.news = news
+
+
+class Dashboard(App[None]):
+    """The application: it holds the present snapshot and passes news to the screens.
+
+    Args:
+        engine_factory: opens the engine, in the worker's thread; called again after a failure.
+        read_only: whether nothing may be changed and no checks run.
+        worker_poll_seconds: time between two looks at the database.
+    """
+
+    TITLE = "prx"
+    CSS_PATH = "styles.tcss"
+    COMMANDS: ClassVar[set[Any]] = App.COMMANDS | {ActionCommands, ExperimentCommands}
+    NOTIFICATION_TIMEOUT = _TOLD_SECONDS
+
+    def __init__(
+        self, engine_factory: EngineFactory, *, read_only: bool = False, worker_poll_seconds: float = 1.0
+    ) -> None:
+        super().__init__()
+        self.read_only = read_only
+        self.snapshot: Snapshot | None = None
+        self.engine: Engine | None = None
+        self._problem: Trouble | None = None
+        self._check_problem: CheckFailed | None = None
+        self._read_at = time.monotonic()
+        self._tick: Timer | None = None
+        self._minute: object = None
+        self.worker = Worker(
+            engine_factory, self._report, checks=not read_only, poll_seconds=worker_poll_seconds
+        )
+        if os.environ.get("COLORFGBG", "").rpartition(";")[2] in _LIGHT_BACKGROUNDS:
+            self.theme = "textual-light"
+
+    def get_default_screen(self) -> Screen[None]:
+        return ExperimentsScreen()
+
+    def on_mount(self) -> None:
+        self.worker.start()
+        self._tick = self.set_interval(_TICK_SECONDS, self.on_tick)
+
+    def on_unmount(self) -> None:
+        self.worker.stop()
+
+    # News from the worker
+
+    def _report(self, news: News) -> None:
+        # Called in the worker's thread: posting a message is all that may be done there.
+        self.post_message(NewsArrived(news))
+
+    def on_news_arrived(self, message: NewsArrived) -> None:
+        news = message.news
+        if isinstance(news, Opened):
+            self.engine = news.engine
+        elif isinstance(news, Read):
+            self._take(news.snapshot)
+        elif isinstance(news, Checked):
+            self._check_problem = None
+            for result in worth_telling(news.results):
+                self.announce(check_words(result))
+            self.refresh_screens()
+        elif isinstance(news, CheckFailed):
+            self._check_problem = news
+            self.refresh_screens()
+        else:
+            self._problem = news
+            self.engine = None
+            self.refresh_screens()
+
+    def _take(self, snapshot: Snapshot) -> None:
+        self._problem = None
+        self._read_at = time.monotonic()
+        self.snapshot = snapshot
+        self.refresh_screens()
+
+    def on_tick(self) -> None:
+        """Let the ages on the screen count on; what has not changed is not painted."""
+        now = self.clock_now
+        minute = now.replace(second=0, microsecond=0) if now else None
+        if minute != self._minute:
+            self._minute = minute
+            self.refresh_screens()
+        elif isinstance(self.screen, LiveScreen):
+            self.screen.refresh_frame()
+
+    def refresh_screens(self) -> None:
+        """Bring every screen up to date, those under a dialog too."""
+        for screen in self.screen_stack:
+            if isinstance(screen, LiveScreen):
+                screen.refresh_all()
+
+    # What the screens ask for
+
+    @property
+    def clock_now(self) -> datetime | None:
+        """The present time by the engine's clock; None before a database was ever open."""
+        if self.engine is not None:
+            return self.engine.clock.now()
+        return self.snapshot.now if self.snapshot else None
+
+    @property
+    def read_words(self) -> str:
+        """When the data was read."""
+        return age_words(time.monotonic() - self._read_at)
+
+    @property
+    def next_check_words(self) -> str:
+        """When the next check is due."""
+        now = self.clock_now
+        return next_check_words(self.snapshot, now) if self.snapshot and now else ""
+
+    @property
+    def busy_words(self) -> str:
+        """What the worker does, if it takes long enough to be worth a word."""
+        return "checking…" if self.worker.phase == "checking" and self.worker.phase_seconds > 1 else ""
+
+    @property
+    def banner(self) -> Sequence[str]:
+        """What is in the way and what to do about it; empty if all is well."""
+        if self._problem is not None:
+            shown = "What you see is from before. " if self.snapshot else ""
+            return (
+                self._problem.problem,
+                f"{shown}This is tried again every few seconds, and by itself: nothing needs a restart.",
+            )
+        if self.worker.phase in ("opening", "reading") and self.worker.phase_seconds > _SILENT_SECONDS:
+            return (
+                "The database does not answer: another process holds it locked, or its disk is slow.",
+                "Waiting; it shows up here by itself as soon as it answers. Nothing is lost.",
+            )
+        if self._check_problem is not None:
+            return (
+                f"A check failed: {self._check_problem.problem}",
+                "It is tried again by itself; ctrl+r tries it now. Nothing was decided.",
+            )
+        return ()
+
+    def show_wanted(self, view: View) -> None:
+        """Tell the worker what the screen needs."""
+        self.worker.show(view)
+
+    def read_again(self) -> None:
+        """Read everything again, now."""
+        self.worker.read_again()
+        self.announce("Reading again.")
+
+    def open_experiment(self, experiment_id: str) -> None:
+        """Open the screen of one experiment."""
+        self.push_screen(ExperimentScreen(experiment_id))
+
+    def open_fitness(self) -> None:
+        """Open the screen of the deployment's fitness."""
+        from prx_tui.screens.fitness import FitnessScreen
+
+        self.push_screen(FitnessScreen())
+
+    def open_help(self, actions: Sequence[Action]) -> None:
+        """Open the page of all keys."""
+        from prx_tui.screens.help import HelpScreen
+
+        self.push_screen(HelpScreen(actions))
+
+    def announce(self, text: str, *, problem: bool = False) -> None:
+        """Tell something for a few seconds."""
+        self.notify(safe_text(text, 600), severity="warning" if problem else "information", markup=False)
+
+    def carry_out(self, request: Request) -> None:
+        """Do what an operator has confirmed, beside the screen, and announce the outcome."""
+        if self.read_only:
+            return
+
+        def done(text: str) -> None:
+            self.announce(text)
+            self.worker.read_again()
+
+        self.start_job(lambda engine: carried_out(engine, request), done, self._refused)
+
+    def start_job(
+        self, work: Callable[[Engine], T], done: Callable[[T], Any], failed: Callable[[str], Any]
+    ) -> None:
+        """Run something on the engine in a thread of its own; hand over its result or the problem."""
+        if self.engine is None:
+            failed("There is no database to do that with.")
+            return
+
+        def fail(error: Exception) -> None:
+            known = isinstance(error, PrxError | jobs.Refused)
+            failed(safe_text(error if known else f"{type(error).__name__}: {error}", 600))
+
+        jobs.start(self.engine, work, done, fail, self.call_later)
+
+    def _refused(self, problem: str) -> None:
+        self.announce(problem, problem=True)
+        self.worker.read_again()
+
+    # The palette
+
+    def get_system_commands(self, screen: Screen[Any]) -> Any:
+        yield SystemCommand("Theme", "Change colours: dark, light and others", self.action_change_theme)

@@ -1,0 +1,1 @@
+"""Screens: they turn a snapshot into lines and keys into requests."""

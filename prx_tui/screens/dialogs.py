@@ -1,0 +1,192 @@
+"""Questions before something is changed. ``y`` is the only yes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Input
+
+from prx_engine.records import Experiment
+from prx_tui.formatting import moment
+from prx_tui.operations import OPERATIONS, Request, hours_left
+from prx_tui.view.spans import Line, Span, line, wrap
+from prx_tui.widgets.lines import Lines
+
+if TYPE_CHECKING:
+    from prx_tui.app import Dashboard
+
+_LONGEST_REASON = 500
+
+
+class Question(ModalScreen[Request | None]):
+    """A question about one experiment, which is frozen when the question opens."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "confirm", "yes", show=False),
+        Binding("n,escape", "refuse", "no", show=False),
+        Binding("enter", "nothing", show=False),
+        Binding("w", "why", "say why", show=False),
+    ]
+
+    def __init__(self, operation: str, target: Experiment) -> None:
+        super().__init__()
+        self.operation = operation
+        self.target = target
+
+    @property
+    def dashboard(self) -> Dashboard:
+        """The application."""
+        return cast("Dashboard", self.app)
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="dialog"):
+            yield Lines(id="question")
+            yield from self.fields()
+            yield Input(
+                placeholder="why? (for the log)", id="reason", max_length=_LONGEST_REASON, compact=True
+            )
+            yield Lines(id="answers")
+
+    def fields(self) -> ComposeResult:
+        """Yield what else is asked."""
+        yield from ()
+
+    def on_mount(self) -> None:
+        self.query_one("#reason", Input).cursor_blink = False
+        self.query_one("#reason").display = False
+        self.set_focus(None)
+        self.write()
+
+    def on_resize(self) -> None:
+        self.write()
+
+    def write(self) -> None:
+        """Write the question and how to answer it."""
+        width = min(self.app.size.width - 4, 76) - 6
+        lines: list[Line] = []
+        for paragraph in self.text():
+            lines += wrap(paragraph, width)
+        self.query_one("#question", Lines).show(lines)
+        self.query_one("#answers", Lines).show(self.answers(width))
+
+    def text(self) -> list[Line]:
+        """Return the question as paragraphs."""
+        return [line(OPERATIONS[self.operation].question(self.target))]
+
+    def answers(self, width: int) -> list[Line]:
+        """Return the keys that answer."""
+        verb = OPERATIONS[self.operation].verb
+        return [
+            (),
+            line(Span("y", "key"), f" {verb}   ", Span("n", "key"), " or ", Span("esc", "key"), " leave it   ",
+                 Span("w", "key"), " say why"),
+        ]  # fmt: skip
+
+    def request(self) -> Request:
+        """Return what is asked for."""
+        reason = self.query_one("#reason", Input).value.strip()
+        return Request(self.operation, self.target, reason)
+
+    def action_confirm(self) -> None:
+        self.dismiss(self.request())
+
+    def action_refuse(self) -> None:
+        if isinstance(self.focused, Input) and self.focused.id == "reason":
+            # The first escape leaves the field, the second the question.
+            self.set_focus(None)
+            return
+        self.dismiss(None)
+
+    def action_nothing(self) -> None:
+        """Enter answers nothing: it may have been meant for the screen below."""
+
+    def action_why(self) -> None:
+        reason = self.query_one("#reason", Input)
+        reason.display = True
+        reason.focus()
+
+    @on(Input.Submitted, "#reason")
+    def _reason_given(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.set_focus(None)
+
+
+class Confirm(Question):
+    """Asks whether to do something to an experiment."""
+
+
+class Extend(Question):
+    """Asks by how many hours to extend an experiment, and says how many are left."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        # The field takes digits only, so that y and n can answer from within it.
+        Binding("y", "quick_confirm", "yes", show=False, priority=True),
+        Binding("n", "quick_refuse", "no", show=False, priority=True),
+        Binding("w", "quick_why", "say why", show=False, priority=True),
+    ]
+
+    def __init__(self, target: Experiment) -> None:
+        super().__init__("extend", target)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        in_reason = self.focused is not None and self.focused.id == "reason"
+        if in_reason and action.startswith("quick_"):
+            # In the reason every letter is a letter.
+            return False
+        return super().check_action(action, parameters)
+
+    def action_quick_confirm(self) -> None:
+        self.action_confirm()
+
+    def action_quick_refuse(self) -> None:
+        self.action_refuse()
+
+    def action_quick_why(self) -> None:
+        self.action_why()
+
+    @property
+    def left(self) -> int:
+        """Hours by which the experiment can be extended."""
+        return hours_left(self.target, self.dashboard.clock_now or self.target.planned_end_at)
+
+    def fields(self) -> ComposeResult:
+        usual = self.target.parameters.experiments.default_duration_hours
+        yield Input(
+            str(min(usual, max(self.left, 1))), id="hours", type="integer", max_length=6, compact=True
+        )
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        hours = self.query_one("#hours", Input)
+        hours.cursor_blink = False
+        hours.focus()
+
+    def text(self) -> list[Line]:
+        left = self.left
+        return [
+            *super().text(),
+            line(
+                f"Planned end {moment(self.target.planned_end_at)}; {left} hours are left until the maximum,"
+                f" {moment(self.target.max_end_at)}. Hours to add:"
+            ),
+        ]
+
+    def request(self) -> Request:
+        reason = self.query_one("#reason", Input).value.strip()
+        return Request(self.operation, self.target, reason, self._hours())
+
+    def action_confirm(self) -> None:
+        hours = self._hours()
+        if hours is None or not 1 <= hours <= max(self.left, 1):
+            self.dashboard.announce(f"Hours: 1 to {self.left} are possible.", problem=True)
+            return
+        super().action_confirm()
+
+    def _hours(self) -> int | None:
+        text = self.query_one("#hours", Input).value.strip()
+        return int(text) if text.lstrip("+-").isdigit() else None

@@ -1,0 +1,155 @@
+"""One immutable picture of the deployment, read in a thread and shown as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final
+
+from prx_engine.engine import Engine
+from prx_engine.errors import NotFound
+from prx_engine.records import (
+    DeploymentFitness,
+    Event,
+    Experiment,
+    ExperimentDetails,
+    HistoryDay,
+    Status,
+    TrendPoint,
+)
+
+MOST_OF_A_STATUS: Final = 300
+"""So many ended experiments of a status are shown, the newest: a longer table is slow and read by nobody."""
+
+_TREND_POINTS: Final = 160
+_EVENTS_THAT_IDENTIFY: Final = 5
+_TRENDS_A_ROUND: Final = 20
+_HEADER_DAYS: Final = 14
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the screen shows, and so what has to be read.
+
+    Attributes:
+        open_id: experiment whose screen is open.
+        days: span of the history of fitness.
+    """
+
+    open_id: str | None = None
+    days: int = _HEADER_DAYS
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The deployment at one moment.
+
+    Attributes:
+        now: by the engine's clock.
+        enabled, decides: the two switches of the configuration: experiments at all, and whether a
+            check may conclude alone.
+        experiments: all active ones and the newest ended ones, the newest first.
+        counts: of all experiments by status.
+        trends: course of both arms' fitness by experiment id, as far as read.
+        details: of the open experiment; None until they are read.
+        missing_id: the id of an open experiment that does not exist.
+    """
+
+    now: datetime
+    database: str
+    enabled: bool
+    decides: bool
+    experiments: tuple[Experiment, ...]
+    counts: Mapping[Status, int]
+    fitness: DeploymentFitness
+    history: tuple[HistoryDay, ...]
+    trends: Mapping[str, tuple[TrendPoint, ...]] = field(default_factory=dict)
+    details: ExperimentDetails | None = None
+    missing_id: str | None = None
+
+    def experiment(self, experiment_id: str) -> Experiment | None:
+        """Return one of the experiments."""
+        if self.details is not None and self.details.experiment.experiment_id == experiment_id:
+            return self.details.experiment
+        return next((one for one in self.experiments if one.experiment_id == experiment_id), None)
+
+    @property
+    def active(self) -> tuple[Experiment, ...]:
+        """The experiments that sessions enter and checks look at."""
+        return tuple(one for one in self.experiments if one.active)
+
+    @property
+    def next_check_at(self) -> datetime | None:
+        """When the next check of any experiment is due."""
+        return min((one.next_check_at for one in self.active if one.next_check_at), default=None)
+
+
+class Reader:
+    """Reads snapshots through one engine and remembers what cannot have changed.
+
+    Args:
+        engine: the deployment.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._ended: tuple[Experiment, ...] = ()
+        self._ended_key: tuple[Event, ...] | None = None
+        self._trends: dict[str, tuple[TrendPoint, ...]] = {}
+
+    def read(self, view: View) -> Snapshot:
+        """Return everything but the details of the open experiment, which need slow imports."""
+        settings = self._engine.settings
+        active = tuple(self._engine.experiments("active"))
+        for experiment in active:
+            self._read_trend(experiment)
+        return Snapshot(
+            now=self._engine.clock.now(),
+            database=self._engine.database,
+            enabled=settings.experiments.enabled,
+            decides=settings.experiments.auto_converge.enabled,
+            experiments=self._with_ended(active),
+            counts=self._engine.counts(),
+            fitness=self._engine.fitness(),
+            history=tuple(self._engine.history(max(view.days, _HEADER_DAYS))),
+            trends=dict(self._trends),
+        )
+
+    def with_details(self, snapshot: Snapshot, experiment_id: str) -> Snapshot:
+        """Return a snapshot with the details and the course of one experiment added."""
+        try:
+            details = self._engine.details(experiment_id)
+        except NotFound:
+            return replace(snapshot, missing_id=experiment_id)
+        if details.experiment.experiment_id not in self._trends:
+            self._read_trend(details.experiment)
+        return replace(snapshot, details=details, trends=dict(self._trends))
+
+    def with_more_trends(self, snapshot: Snapshot) -> Snapshot | None:
+        """Return a snapshot with the course of some more ended experiments; None once all are known."""
+        unread = [one for one in snapshot.experiments if one.experiment_id not in self._trends]
+        if not unread:
+            return None
+        for experiment in unread[:_TRENDS_A_ROUND]:
+            self._read_trend(experiment)
+        return replace(snapshot, trends=dict(self._trends))
+
+    def _with_ended(self, active: tuple[Experiment, ...]) -> tuple[Experiment, ...]:
+        # Every change of an ended experiment leaves an event: without a new one they need no reading.
+        key = tuple(self._engine.events(limit=_EVENTS_THAT_IDENTIFY))
+        if key != self._ended_key:
+            statuses: tuple[Status, ...] = ("converged", "cancelled")
+            ended = [
+                one for status in statuses for one in self._engine.experiments(status, limit=MOST_OF_A_STATUS)
+            ]
+            self._ended = tuple(sorted(ended, key=lambda one: one.created_at, reverse=True))
+            self._ended_key = key
+        known = {one.experiment_id for one in active}
+        # One that ended between the two readings is in both; as ended it is the newer news.
+        ended_ids = {one.experiment_id for one in self._ended} & known
+        return (*(one for one in active if one.experiment_id not in ended_ids), *self._ended)
+
+    def _read_trend(self, experiment: Experiment) -> None:
+        points = self._engine.trend(experiment.experiment_id, _TREND_POINTS)
+        self._trends[experiment.experiment_id] = tuple(points)

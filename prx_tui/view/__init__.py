@@ -1,0 +1,1 @@
+"""From records to text: pure functions that know no screen."""

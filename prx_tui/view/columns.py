@@ -1,0 +1,83 @@
+"""Columns of a table: which ones a terminal has room for, and how wide each is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from prx_tui.view.spans import Line, width_of
+
+GAP: Final = 2
+"""Cells between two columns."""
+
+_NARROWEST_FLEXIBLE: Final = 18
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table.
+
+    Attributes:
+        id: names it.
+        title: its head.
+        importance: 0 always stays; the largest number leaves a narrow terminal first.
+        right: whether its cells are set to the right.
+        flexible: whether it takes the space that the others leave.
+        compact: width at the least, if its cells still say something when cut to it.
+    """
+
+    id: str
+    title: str
+    importance: int = 0
+    right: bool = False
+    flexible: bool = False
+    compact: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a table.
+
+    Attributes:
+        key: names what the row stands for, whatever its place.
+        cells: one a column.
+        essence: what is compared to tell whether something has happened to it; not mere ageing.
+    """
+
+    key: str
+    cells: tuple[Line, ...]
+    essence: tuple[str, ...] = ()
+
+
+def layout(columns: Sequence[Column], rows: Sequence[Row], available: int) -> list[tuple[int, int]]:
+    """Return the columns that fit into ``available`` cells, by index, each with its width."""
+    natural = [
+        max([width_of(row.cells[index]) for row in rows] + [len(column.title)])
+        for index, column in enumerate(columns)
+    ]
+    least = [
+        min(width, _NARROWEST_FLEXIBLE) if column.flexible else width
+        for column, width in zip(columns, natural, strict=True)
+    ]
+    shown = list(range(len(columns)))
+    while _width(least, shown) > available:
+        droppable = [index for index in shown if columns[index].importance > 0]
+        if not droppable:
+            break
+        shown.remove(max(droppable, key=lambda index: columns[index].importance))
+    widths = {index: least[index] for index in shown}
+    for index in shown:
+        compact = columns[index].compact
+        if _width(widths, shown) > available and compact is not None:
+            widths[index] = compact
+    spare = available - _width(widths, shown)
+    for index in shown:
+        if columns[index].flexible:
+            # Neither wider than its content needs nor narrower than nothing.
+            widths[index] = max(min(widths[index] + spare, natural[index]), 1)
+    return [(index, widths[index]) for index in shown]
+
+
+def _width(widths: Sequence[int] | dict[int, int], shown: Sequence[int]) -> int:
+    return sum(widths[index] for index in shown) + GAP * (len(shown) - 1)

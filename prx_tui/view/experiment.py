@@ -1,0 +1,523 @@
+"""One experiment: where it stands, what happens next and why, and what led there."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from prx_engine.dimensions import DIMENSIONS
+from prx_engine.ids import short
+from prx_engine.records import Event, Experiment, ExperimentDetails, FitnessScore, Look, TrendPoint, Variant
+from prx_tui.formatting import NONE, half_up, hours, moment, p_value, percent
+from prx_tui.text import safe_lines, safe_text
+from prx_tui.view.chart import Axis, Series, chart
+from prx_tui.view.columns import GAP
+from prx_tui.view.experiments import interval_words
+from prx_tui.view.spans import Line, Span, Tone, fit, join_fitting, line, width_of, wrap
+from prx_tui.view.status import (
+    CHECK_GRACE,
+    Notice,
+    conclusion_words,
+    notices,
+    status_cell,
+)
+
+_DAY: Final = timedelta(days=1)
+_STAGES: Final = ("create", "run", "evaluate", "converge")
+_LONGEST_DIFF: Final = 2_000
+_LONGEST_LINE: Final = 1_000
+_ENOUGH_FOR_A_RATE: Final = 5
+
+
+def title(experiment: Experiment, found: Sequence[Notice], width: int) -> Line:
+    """Return the first line: hypothesis at the left, layer, ids and status at the right."""
+    right = join_fitting(
+        [
+            (0, line(Span(experiment.layer, "strong"))),
+            (1, line(Span(f"…{short(experiment.experiment_id)}", "dim"))),
+            (2, line(Span(f"decision {safe_text(experiment.decision_id or NONE, 24)}", "dim"))),
+            (0, status_cell(experiment, found)),
+        ],
+        max(width * 2 // 3, 24),
+        " · ",
+    )
+    hypothesis = line(Span(safe_text(experiment.hypothesis), "strong"))
+    left = max(width - width_of(right) - 2, 1)
+    return line(fit(hypothesis, left), "  ", right)
+
+
+def lifecycle_bar(experiment: Experiment, now: datetime, width: int) -> Line:
+    """Return create → run → evaluate → converge with where it stands, the day and the look."""
+    bar = _stages(experiment)
+    look = experiment.last_look
+    pieces = [(0, bar), (1, line(_day_words(experiment, now)))]
+    if look is not None:
+        pieces.append((2, line(f"look {look.k}")))
+    if experiment.extensions:
+        times = "once" if experiment.extensions == 1 else f"{experiment.extensions} times"
+        pieces.append((3, line(f"extended {times}")))
+    return join_fitting(pieces, width)
+
+
+def story(
+    experiment: Experiment, now: datetime, *, enabled: bool = True, decides: bool = True, reason: str = ""
+) -> list[Line]:
+    """Return what happens next and why, the most urgent first; each line is a short paragraph.
+
+    Args:
+        experiment: as it stands.
+        now: by the engine's clock.
+        enabled, decides: the two switches of the configuration.
+        reason: why an ended experiment ended, from its log.
+    """
+    found = [
+        line(Span(f"▲ {notice.text}", "attention")) for notice in notices(experiment, now, enabled=enabled)
+    ]
+    if not experiment.active:
+        return [*found, *_ending(experiment, now, reason)]
+    if not enabled:
+        off = (
+            "Experiments are switched off in the configuration:"
+            " nothing is checked, and all sessions get the defaults."
+        )
+        return [*found, line(Span(off, "attention"))]
+    if experiment.held:
+        return [*found, *_standing(experiment)]
+    return [
+        *found,
+        line(_next_check(experiment, now), *_spaced(_standing(experiment))),
+        _fate(experiment, now, decides),
+    ]
+
+
+def sessions_line(experiment: Experiment, details: ExperimentDetails | None) -> list[Line]:
+    """Return how many sessions each arm has, and whether the arms are comparable."""
+    needed = experiment.parameters.experiments.min_sample_size
+    arms = [
+        line(Span(f"{score_name} ", tone), f"{score.sessions} scored of {assigned} assigned")
+        for score_name, tone, score, assigned in _arms(experiment)
+    ]
+    lines = [line("Sessions: ", arms[0], " · ", arms[1], Span(f" · each needs {needed}", "dim"))]
+    if details is None:
+        return lines
+    ratio, losses = details.sample_ratio, details.attrition
+    planned = f"planned share {half_up(ratio.expected_treatment_share, 2)}"
+    share = ratio.treatment / (ratio.control + ratio.treatment) if ratio.control + ratio.treatment else None
+    tone: Tone = "attention" if ratio.mismatch else ""
+    lines.append(
+        line(
+            "Sample ratio: ",
+            Span("mismatch" if ratio.mismatch else "as planned", tone),
+            f": treatment has {half_up(share, 2)}, {planned};"
+            f" Bayes factor {_factor(ratio.bayes_factor)} (100 is a mismatch), p {p_value(ratio.p_value)}",
+        )
+    )
+    lines.append(
+        line(
+            "Attrition: ",
+            Span(
+                "the arms differ" if losses.suspicious else "alike", "attention" if losses.suspicious else ""
+            ),
+            f": scored {losses.control_scored} of {losses.control_assigned} in control,"
+            f" {losses.treatment_scored} of {losses.treatment_assigned} in treatment;"
+            f" p {p_value(losses.p_value)} (below .001 they differ)",
+        )
+    )
+    return lines
+
+
+def _arms(experiment: Experiment) -> list[tuple[str, Tone, FitnessScore, int]]:
+    return [
+        ("control", "control", experiment.control_fitness, experiment.control_sessions),
+        ("treatment", "treatment", experiment.treatment_fitness, experiment.treatment_sessions),
+    ]
+
+
+def fitness_chart(
+    experiment: Experiment, points: Sequence[TrendPoint], width: int, height: int
+) -> list[Line]:
+    """Return the course of both arms' fitness over time as a chart; empty if there is nothing to draw."""
+    if not points:
+        return []
+    created = experiment.created_at
+    last = points[-1].at
+    end = max(experiment.converged_at or min(experiment.planned_end_at, last + (last - created) / 2), last)
+    series = [
+        Series("control", [(_days(p.at, created), p.control) for p in points], "control", dashed=True),
+        Series("treatment", [(_days(p.at, created), p.treatment) for p in points], "treatment"),
+    ]
+    span = _days(end, created)
+    days = [created + span * _DAY * share for share in (0.0, 0.5, 1.0)]
+    form = "%-d %b %H:%M" if span < 3 else "%-d %b"
+    axis = Axis(0.0, span, [(_days(day, created), day.strftime(form)) for day in days])
+    return chart(series, axis, width, height)
+
+
+def boundary_chart(looks: Sequence[Look], width: int, height: int) -> list[Line]:
+    """Return z of each look against the boundary that it had to cross."""
+    held = [look for look in looks if look.z is not None and math.isfinite(look.z)]
+    if len(held) < 2:
+        return []
+    top = 5.0
+    series = [
+        Series("boundary", [(look.k, min(look.boundary, top)) for look in looks], "dim", dashed=True),
+        Series("|z|", [(look.k, min(abs(look.z or 0.0), top)) for look in held], "treatment"),
+    ]
+    ticks = [(float(looks[0].k), f"look {looks[0].k}"), (float(looks[-1].k), str(looks[-1].k))]
+    return chart(series, Axis(looks[0].k, looks[-1].k, ticks), width, height)
+
+
+# Tabs
+
+
+def dimension_lines(details: ExperimentDetails, width: int) -> list[Line]:
+    """Return a table of the dimensions: both arms, difference, p, weight, data, and what does not count."""
+    heads = ("dimension", "control", "treatment", "difference", "p × n", "weight", "with data")
+    weights = details.experiment.control_fitness.dimensions
+    table = []
+    for name in DIMENSIONS:
+        one = details.dimensions[name]
+        weight = weights[name]
+        significant = one.p_adjusted is not None and one.p_adjusted < 0.05
+        table.append(
+            [
+                line(Span(name, "" if one.counts else "dim")),
+                line(half_up(one.control, 3)),
+                line(half_up(one.treatment, 3)),
+                line(Span(half_up(one.difference, 3, signed=True), "strong" if significant else "")),
+                line(Span(p_value(one.p_adjusted), "strong" if significant else "")),
+                line(_weight_words(weight.weight, weight.configured_weight)),
+                line(
+                    f"{one.control_sessions} / {one.treatment_sessions}",
+                    Span("" if one.counts else f"  {_why_not(details, name)}", "attention"),
+                ),
+            ]
+        )
+    compared = sum(one.p_adjusted is not None for one in details.dimensions.values())
+    note = (
+        f"p × n is Welch's p times the {compared} dimensions compared, at most 1 (Bonferroni)."
+        " The weight of what does not count is spread over the others, alike in both arms."
+    )
+    return [*_table(heads, table, width, right={1, 2, 3, 4, 5}), (), *wrap(line(Span(note, "dim")), width)]
+
+
+def look_lines(details: ExperimentDetails, width: int) -> list[Line]:
+    """Return all looks: p against the level, z against the boundary, and what followed; harm looks below."""
+    lines = (
+        _looks_table(details.looks, width) if details.looks else [line(Span("No look was held yet.", "dim"))]
+    )
+    if details.harm_looks:
+        heading = "Harm: is the treatment worse? One-sided; it may stop the experiment before the first look."
+        lines = [
+            *lines,
+            (),
+            *wrap(line(Span(heading, "dim")), width),
+            *_looks_table(details.harm_looks, width),
+        ]
+    return lines
+
+
+def change_lines(control: Variant, treatment: Variant) -> list[Line]:
+    """Return what the treatment changes: keys old → new, files as a unified diff."""
+    lines: list[Line] = []
+    for name, variant in (("control", control), ("treatment", treatment)):
+        if variant.description:
+            tone: Tone = "control" if name == "control" else "treatment"
+            lines.append(line(Span(f"{name}: ", tone), safe_text(variant.description)))
+    if not treatment.changes_something:
+        return [
+            *lines,
+            line(Span("The treatment changes no key and no file: the agent itself knows it.", "dim")),
+        ]
+    if treatment.config:
+        lines += [(), *_config_lines(control.config, treatment.config)]
+    for path, text in treatment.files.items():
+        lines += [(), *_file_lines(path, control.files.get(path), text)]
+    return lines
+
+
+def event_lines(events: Sequence[Event], width: int) -> list[Line]:
+    """Return the log, the newest first: when, who, what, why, and what changed."""
+    lines: list[Line] = []
+    for event in events:
+        head = line(
+            Span(moment(event.at), "dim"),
+            "  ",
+            Span(safe_text(event.action.replace("_", " "), 40), "strong"),
+            Span(f"  by {safe_text(event.actor, 40)}", "dim"),
+            f"  {safe_text(event.reason, 400)}" if event.reason else "",
+        )
+        lines += wrap(head, width, " " * 18)
+        for name in event.after:
+            before, after = _value(event.before.get(name)), _value(event.after[name])
+            change = line(Span(f"{safe_text(name, 60)}: ", "dim"), before, Span(" → ", "dim"), after)
+            lines += [line(" " * 18, piece) for piece in wrap(change, max(width - 18, 20), "  ")]
+    return lines or [line(Span("Nothing has happened yet.", "dim"))]
+
+
+def end_reason(events: Sequence[Event]) -> str:
+    """Return why an experiment ended, from its log; empty if nobody said."""
+    ended = next((event for event in events if event.action in ("converged", "cancelled")), None)
+    return safe_text(ended.reason, 300) if ended else ""
+
+
+# What happens next
+
+
+def _next_check(experiment: Experiment, now: datetime) -> str:
+    due = experiment.next_check_at
+    if due is None:
+        return "No further check is due."
+    if due > now:
+        return f"Next check in {hours(due - now)}."
+    return "The check is due now." if now < due + CHECK_GRACE else f"The check was due {moment(due)}."
+
+
+def _standing(experiment: Experiment) -> list[Line]:
+    """Return what the next look needs, or what the last one found."""
+    look = experiment.last_look
+    if look is None:
+        return [line(_collecting(experiment))]
+    lead = "leads by" if look.lift > 0 else "trails by"
+    arms = f"Treatment {lead} {percent(abs(look.lift))}" if look.lift else "The arms are equal"
+    level = p_value(look.alpha_threshold)
+    if look.p_value is None:
+        return [line(f"{arms}.")]
+    if look.significant:
+        small = percent(experiment.parameters.experiments.min_effect_size)
+        enough = f"; at least {small} is worth a promotion" if experiment.active else ""
+        return [
+            line(f"{arms}, p = {p_value(look.p_value)} reaches the {level} needed at look {look.k}{enough}.")
+        ]
+    return [
+        line(f"{arms} at look {look.k}, but p = {p_value(look.p_value)} had to reach {level}: not decided.")
+    ]
+
+
+def _collecting(experiment: Experiment) -> str:
+    needed = experiment.parameters.experiments.min_sample_size
+    control, treatment = experiment.control_fitness.sessions, experiment.treatment_fitness.sessions
+    if min(control, treatment) >= needed:
+        return f"Both arms have the {needed} scored sessions of a first look ({control} and {treatment})."
+    return (
+        f"A first look needs {needed} scored sessions in each arm;"
+        f" control has {control}, treatment {treatment}."
+    )
+
+
+def _fate(experiment: Experiment, now: datetime, decides: bool) -> Line:
+    """Return what happens at the planned end and when the sessions suffice."""
+    left = experiment.planned_end_at - now
+    end = f"Planned end {_date(experiment.planned_end_at)}" + (
+        f", in {hours(left)}" if left > timedelta() else ""
+    )
+    if experiment.planned_end_at < experiment.max_end_at:
+        words = f"{end}; undecided then, it is extended, until {_date(experiment.max_end_at)} at most."
+    else:
+        words = f"{end}, the maximum; undecided then, control stays."
+    if not decides:
+        words += " A conclusion waits for you as a verdict: the engine may not decide alone."
+    return line(Span(f"{_forecast(experiment, now)}{words}", "dim"))
+
+
+def _forecast(experiment: Experiment, now: datetime) -> str:
+    """Return when both arms will have their sessions if they come as they did."""
+    needed = experiment.parameters.experiments.min_sample_size
+    scored = min(experiment.control_fitness.sessions, experiment.treatment_fitness.sessions)
+    age = (now - experiment.created_at) / _DAY
+    if scored >= needed or scored < _ENOUGH_FOR_A_RATE or age <= 0:
+        return ""
+    rate = scored / age
+    there = now + (needed - scored) / rate * _DAY if rate else None
+    if there is None or there > experiment.max_end_at:
+        return f"At {_rate(rate)} sessions a day and arm {needed} are not reached before the maximum. "
+    return f"At {_rate(rate)} sessions a day and arm {needed} are reached on {_date(there)}. "
+
+
+def _rate(rate: float) -> str:
+    return half_up(rate, 0 if rate >= 10 else 1)
+
+
+def _ending(experiment: Experiment, now: datetime, reason: str) -> list[Line]:
+    assert experiment.converged_at is not None
+    ago = hours(now - experiment.converged_at)
+    words = conclusion_words(experiment.conclusion)
+    head = line(Span(f"{experiment.status.capitalize()} {ago} ago", "strong"))
+    if experiment.status != "cancelled":
+        head = line(head, Span(f": {words}", "strong"))
+    lines = [line(head, f". {reason}" if reason else ".")]
+    consequence = _consequence(experiment)
+    return [*lines, line(consequence)] if consequence else lines
+
+
+def _consequence(experiment: Experiment) -> str:
+    if experiment.promotion == "pending":
+        return "The promotion is pending: the agent's own host applies it; p applies it now."
+    if experiment.promotion == "applied":
+        return f"The treatment is the default of {experiment.layer} now; R rolls it back."
+    if experiment.promotion == "rolled_back":
+        return "The promotion was rolled back: what was there before is the default again."
+    if experiment.promotion == "conflict":
+        return ""
+    if experiment.winner == "treatment":
+        return "There was nothing to write: the treatment changes no key and no file."
+    return f"Nothing changes: {experiment.layer} stays as it was."
+
+
+def _spaced(lines: Sequence[Line]) -> list[Line]:
+    return [line(" ", one) for one in lines]
+
+
+# The bar
+
+
+def _stages(experiment: Experiment) -> Line:
+    at = {"running": 1, "evaluating": 2, "converged": 3, "cancelled": 3}[experiment.status]
+    spans: list[Span] = []
+    for index, name in enumerate(_STAGES):
+        word = "cancelled" if index == 3 and experiment.status == "cancelled" else name
+        if index:
+            spans.append(Span(" ─── " if index <= at else " ┄┄┄ ", "" if index <= at else "dim"))
+        if index == at:
+            spans.append(Span(f"● {word}", "strong"))
+        else:
+            spans.append(Span(word, "" if index < at else "dim"))
+    return tuple(spans)
+
+
+def _day_words(experiment: Experiment, now: datetime) -> str:
+    end = experiment.converged_at or now
+    day = max(math.ceil((end - experiment.created_at) / _DAY), 1)
+    planned = math.ceil((experiment.planned_end_at - experiment.created_at) / _DAY)
+    most = math.ceil((experiment.max_end_at - experiment.created_at) / _DAY)
+    return f"day {day} of {planned} (at most {most})"
+
+
+# Tables
+
+
+def _table(heads: Sequence[str], table: Sequence[Sequence[Line]], width: int, right: set[int]) -> list[Line]:
+    """Return a table whose last column takes what is left and is cut with a mark."""
+    widths = [max([len(head), *(width_of(row[index]) for row in table)]) for index, head in enumerate(heads)]
+    widths[-1] = max(width - sum(widths[:-1]) - GAP * (len(widths) - 1), len(heads[-1]))
+    gap = " " * GAP
+
+    def joined(cells: Sequence[Line]) -> Line:
+        fitted = [fit(cell, widths[i], right=i in right) for i, cell in enumerate(cells)]
+        parts: list[Line | str] = []
+        for index, cell in enumerate(fitted):
+            parts.extend((gap, cell) if index else (cell,))
+        return fit(line(*parts), width)
+
+    return [joined([line(Span(head, "dim")) for head in heads]), *map(joined, table)]
+
+
+def _looks_table(looks: Sequence[Look], width: int) -> list[Line]:
+    heads = ("look", "when", "sessions", "lift", "p / needs", "z / boundary", "α spent", "what followed")
+    table = [
+        [
+            line(str(look.k)),
+            line(look.at.strftime("%m-%d %H:%M")),
+            line(f"{look.control_sessions} / {look.treatment_sessions}"),
+            line(percent(look.lift, signed=True)),
+            line(
+                Span(p_value(look.p_value), "strong" if look.significant else ""),
+                Span(f" / {p_value(look.alpha_threshold)}", "dim"),
+            ),
+            line(half_up(look.z, 2, signed=True), Span(f" / {half_up(look.boundary, 2)}", "dim")),
+            line(p_value(look.alpha_spent)),
+            line(Span(_followed(look), "" if look.held else "dim")),
+        ]
+        for look in looks
+    ]
+    return _table(heads, table, width, right={0, 3})
+
+
+def _followed(look: Look) -> str:
+    words = safe_text(look.outcome.replace("_", " "), 40)
+    interval = look.lift_interval
+    where = f"  {interval_words(interval.lower, interval.upper)}" if interval else ""
+    return f"{'goes on' if words == 'look' else words}{where}"
+
+
+def _weight_words(weight: float, configured: float) -> str:
+    used = half_up(weight, 2)
+    return used if abs(weight - configured) < 0.005 else f"{half_up(configured, 2)} → {used}"
+
+
+def _why_not(details: ExperimentDetails, name: Any) -> str:
+    one = details.dimensions[name]
+    if details.experiment.control_fitness.dimensions[name].configured_weight == 0:
+        return "not counted: weight 0"
+    if not one.control_sessions and not one.treatment_sessions:
+        return "not counted: no data"
+    if details.looks:
+        return "not counted: fewer than 30 in an arm at the first look"
+    least = details.experiment.parameters.fitness.min_sessions_for_score
+    return f"not counted: fewer than {least} in an arm"
+
+
+# Changes
+
+
+def _config_lines(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Line]:
+    width = min(max(len(key) for key in new), 60)
+    lines = []
+    for key, value in new.items():
+        before = _value(old[key]) if key in old else "?"
+        lines.append(
+            line(
+                fit(line(safe_text(key, 200)), width),
+                "  ",
+                Span(before, "bad"),
+                Span(" → ", "dim"),
+                Span(_value(value), "good"),
+            )
+        )
+    return lines
+
+
+def _file_lines(path: str, old: str | None, new: str) -> list[Line]:
+    after = safe_lines(new).splitlines()
+    if old is None:
+        head = line(Span(safe_text(path, 200), "strong"), Span(f"  full text, {len(after)} lines", "dim"))
+        return [head, *_shortened([line(Span(f"+{text}"[:_LONGEST_LINE], "good")) for text in after])]
+    before = safe_lines(old).splitlines()
+    diff = list(difflib.unified_diff(before, after, lineterm="", n=2))[2:]
+    head = line(Span(safe_text(path, 200), "strong"), Span("  unchanged" if not diff else "", "dim"))
+    return [head, *_shortened([_diff_line(text[:_LONGEST_LINE]) for text in diff])]
+
+
+def _diff_line(text: str) -> Line:
+    tones: dict[str, Tone] = {"+": "good", "-": "bad", "@": "dim"}
+    return line(Span(text, tones.get(text[:1], "")))
+
+
+def _shortened(lines: list[Line]) -> list[Line]:
+    if len(lines) <= _LONGEST_DIFF:
+        return lines
+    more = f"… {len(lines) - _LONGEST_DIFF} more lines"
+    return [*lines[:_LONGEST_DIFF], line(Span(more, "dim"))]
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return NONE
+    if isinstance(value, bool):
+        return str(value).lower()
+    return safe_text(value, 200)
+
+
+def _factor(value: float) -> str:
+    return "∞" if math.isinf(value) else f"{value:.2g}" if value < 1e6 else f"{value:.0e}"
+
+
+def _date(time: datetime) -> str:
+    return time.strftime("%-d %b %H:%M")
+
+
+def _days(time: datetime, start: datetime) -> float:
+    return (time - start) / _DAY

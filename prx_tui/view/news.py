@@ -1,0 +1,18 @@
+"""What a check has found, as an announcement."""
+
+from __future__ import annotations
+
+from prx_engine.ids import short
+from prx_engine.records import CheckResult
+from prx_tui.text import safe_text
+from prx_tui.view.status import conclusion_words
+
+
+def check_words(result: CheckResult) -> str:
+    """Return what a check did to an experiment, and why, in one line."""
+    name = f"{result.layer} {safe_text(result.hypothesis, 60)} (…{short(result.experiment_id)})"
+    if result.outcome == "concluded":
+        return f"{name} has converged: {conclusion_words(result.conclusion)}. {safe_text(result.reason, 200)}"
+    if result.outcome == "verdict":
+        return f"{name} has a verdict: {conclusion_words(result.conclusion)}. It waits for you."
+    return f"{name} was checked: {safe_text(result.reason, 200)}"

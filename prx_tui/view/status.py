@@ -1,0 +1,166 @@
+"""How an experiment stands, in a glyph, a word, and what needs somebody's attention."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+from prx_engine.records import Conclusion, Experiment
+from prx_tui.formatting import hours
+from prx_tui.view.spans import Line, Span, Tone, line
+
+CHECK_GRACE: Final = timedelta(minutes=5)
+"""A check that is this late is overdue: somebody should have run it."""
+
+ATTENTION_GLYPH: Final = "▲"
+_GLYPHS: Final[dict[str, tuple[str, Tone]]] = {
+    "running": ("○", ""),
+    "evaluating": ("●", "strong"),
+    "converged": ("✓", "good"),
+    "cancelled": ("✗", "dim"),
+}
+_CONCLUSIONS: Final[dict[Conclusion, str]] = {
+    "treatment_wins": "treatment wins",
+    "control_wins": "control wins",
+    "effect_too_small": "effect too small",
+    "regression": "regression",
+    "deferred": "deferred",
+    "operator_promoted": "promoted by hand",
+    "operator_rejected": "rejected by hand",
+    "cancelled": "cancelled",
+}
+_PROMOTIONS: Final = {
+    "none": "",
+    "pending": "promotion pending",
+    "applied": "promoted",
+    "conflict": "promotion conflict",
+    "rolled_back": "rolled back",
+}
+
+
+class Notice(NamedTuple):
+    """Something that needs attention.
+
+    Attributes:
+        rank: 0 is the most urgent.
+        short: fits into a table.
+        text: a sentence or two that say what it is and what to do.
+    """
+
+    rank: int
+    short: str
+    text: str
+
+
+def conclusion_words(conclusion: Conclusion | None) -> str:
+    """Return a conclusion as people say it."""
+    return "" if conclusion is None else _CONCLUSIONS[conclusion]
+
+
+def promotion_words(experiment: Experiment) -> str:
+    """Return the state of the promotion as people say it; empty if there is none."""
+    return _PROMOTIONS[experiment.promotion]
+
+
+def notices(experiment: Experiment, now: datetime, *, enabled: bool = True) -> list[Notice]:
+    """Return what needs attention about an experiment, the most urgent first."""
+    found = [
+        *_verdict(experiment),
+        *_blocks(experiment),
+        *_promotion(experiment),
+        *_overdue(experiment, now, enabled),
+        *_undecidable(experiment),
+    ]
+    return sorted(found, key=lambda notice: notice.rank)
+
+
+def status_cell(experiment: Experiment, found: Sequence[Notice]) -> Line:
+    """Return glyph and word of the status; one that needs attention has the glyph of attention."""
+    glyph, tone = _GLYPHS[experiment.status]
+    if found:
+        glyph, tone = ATTENTION_GLYPH, "attention"
+    return line(Span(glyph, tone), " ", Span(experiment.status, tone))
+
+
+def _verdict(experiment: Experiment) -> list[Notice]:
+    if not experiment.held:
+        return []
+    words = conclusion_words(experiment.verdict)
+    return [
+        Notice(
+            0,
+            f"verdict: {words}",
+            f"Verdict: {words}. The engine may not decide alone here, so it waits for you:"
+            " p promotes the treatment, r rejects it, e lets it run on.",
+        )
+    ]
+
+
+def _blocks(experiment: Experiment) -> list[Notice]:
+    found = []
+    if not experiment.active:
+        return []
+    won = " It would have won but for this: p promotes it by hand." if experiment.verdict else ""
+    if "sample_ratio_mismatch" in experiment.blocked_by:
+        split = experiment.parameters.experiments.traffic_split
+        found.append(
+            Notice(
+                1,
+                "ratio mismatch",
+                f"Sample ratio mismatch: {experiment.control_sessions} + {experiment.treatment_sessions}"
+                f" sessions where {_share(1 - split)} : {_share(split)} was planned, so the arms cannot be"
+                " compared. Nothing is promoted by itself; find out which sessions go missing, or cancel."
+                + won,
+            )
+        )
+    if "attrition" in experiment.blocked_by:
+        found.append(
+            Notice(
+                1,
+                "attrition",
+                "Attrition: one arm loses more sessions before they are scored than the other, so the arms"
+                " cannot be compared. Nothing is promoted by itself; find out why, or cancel." + won,
+            )
+        )
+    return found
+
+
+def _promotion(experiment: Experiment) -> list[Notice]:
+    if experiment.promotion != "conflict":
+        return []
+    return [
+        Notice(
+            0,
+            "promotion conflict",
+            "Promotion conflict: somebody has changed what the treatment changes, so nothing was written."
+            " Look at the changes, mend the target, then p tries again.",
+        )
+    ]
+
+
+def _overdue(experiment: Experiment, now: datetime, enabled: bool) -> list[Notice]:
+    due = experiment.next_check_at
+    if due is None or not enabled or now < due + CHECK_GRACE:
+        return []
+    return [
+        Notice(
+            2,
+            f"overdue {hours(now - due)}",
+            f"The check is overdue by {hours(now - due)}: nothing concludes until a dashboard,"
+            " `prx evolution watch` or cron runs it.",
+        )
+    ]
+
+
+def _undecidable(experiment: Experiment) -> list[Notice]:
+    split = experiment.parameters.experiments.traffic_split
+    if not experiment.active or 0 < split < 1:
+        return []
+    return [
+        Notice(3, "one arm only", f"All traffic goes to one arm (split {split:g}): it can never be decided.")
+    ]
+
+
+def _share(value: float) -> str:
+    return f"{value * 100:g} %"

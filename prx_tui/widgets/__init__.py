@@ -1,0 +1,1 @@
+"""Widgets: they show lines and know nothing of experiments."""

@@ -1,0 +1,266 @@
+"""The thread that watches the database, reads snapshots and runs the checks that are due."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, Literal
+
+from prx_engine.clock import clock_hour
+from prx_engine.engine import Engine
+from prx_engine.errors import PrxError
+from prx_engine.records import CheckResult
+from prx_engine.store import ChangeWatch
+from prx_tui.snapshot import Reader, Snapshot, View
+from prx_tui.text import safe_text
+
+POLL_SECONDS: Final = 1.0
+_FIRST_PAUSE: Final = 1.0
+_LONGEST_PAUSE: Final = 5.0
+_LONGEST_CHECK_PAUSE: Final = 300.0
+_HOUSEKEEPING: Final = timedelta(minutes=10)
+"""A check also finishes promotions that a dead process left and watches promoted changes."""
+
+Phase = Literal["idle", "opening", "reading", "checking"]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The database is open."""
+
+    engine: Engine
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A snapshot was read."""
+
+    snapshot: Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A check was finished."""
+
+    results: tuple[CheckResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckFailed:
+    """A check failed; it is tried again after ``pause`` seconds."""
+
+    problem: str
+    pause: float
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """The database or the configuration cannot be used; it is tried again after ``pause`` seconds."""
+
+    problem: str
+    pause: float
+
+
+News = Opened | Read | Checked | CheckFailed | Trouble
+
+
+class Worker:
+    """Watches, reads and checks in one loop; whatever fails is reported and tried again.
+
+    It only reports: nothing here touches a widget, and nothing on the screen waits for it.
+
+    Args:
+        open_engine: opens the deployment; called again after a failure.
+        report: takes the news; called in the worker's thread.
+        checks: whether to run the checks that are due.
+        poll_seconds: time between two looks at the database.
+        jitter: returns a number from 0 to 1, so that several dashboards do not retry in step.
+    """
+
+    def __init__(
+        self,
+        open_engine: Callable[[], Engine],
+        report: Callable[[News], object],
+        *,
+        checks: bool,
+        poll_seconds: float = POLL_SECONDS,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._open_engine = open_engine
+        self._report = report
+        self._checks = checks
+        self._poll_seconds = poll_seconds
+        self._jitter = jitter
+        self._stopping = threading.Event()
+        self._woken = threading.Event()
+        self._view = View()
+        self._again = False
+        self._failures = 0
+        self._check_failures = 0
+        self._check_not_before = 0.0
+        self._checked_at: datetime | None = None
+        self._phase: Phase = "idle"
+        self._since = time.monotonic()
+        self._thread = threading.Thread(target=self._run, name="prx-worker", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self, wait_seconds: float = 0.3) -> None:
+        """Tell the thread to end, and wait a moment for it; it never keeps the program from ending."""
+        self._stopping.set()
+        self._woken.set()
+        if self._thread.is_alive():
+            self._thread.join(wait_seconds)
+
+    def show(self, view: View) -> None:
+        """Tell what the screen shows now; what that needs is read at once."""
+        if view != self._view:
+            self._view = view
+            self._woken.set()
+
+    def read_again(self) -> None:
+        """Read a new snapshot now, whether anything has changed or not; also try what has failed."""
+        self._again = True
+        self._check_not_before = 0.0
+        self._woken.set()
+
+    @property
+    def phase(self) -> Phase:
+        """What the thread does at this moment."""
+        return self._phase
+
+    @property
+    def phase_seconds(self) -> float:
+        """For how long it has been doing that."""
+        return time.monotonic() - self._since
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            pause = self._served()
+            if not self._stopping.is_set():
+                self._enter("idle")
+                self._woken.wait(pause)
+                self._woken.clear()
+
+    def _served(self) -> float:
+        """Serve until something fails; return how long to pause before the next try."""
+        try:
+            self._enter("opening")
+            engine = self._open_engine()
+        except Exception as error:
+            return self._trouble(error)
+        try:
+            self._report(Opened(engine))
+            watch = engine.watch()
+            try:
+                self._serve(engine, watch)
+            finally:
+                watch.close()
+        except Exception as error:
+            return self._trouble(error)
+        finally:
+            engine.close()
+        return 0.0
+
+    def _serve(self, engine: Engine, watch: ChangeWatch) -> None:
+        reader = Reader(engine)
+        seen: tuple[View, int] | None = None
+        snapshot: Snapshot | None = None
+        more_to_read = False
+        while not self._stopping.is_set():
+            self._enter("reading")
+            view, again = self._view, self._again
+            self._again = False
+            present = (view, clock_hour(engine.clock.now()))
+            if watch.changed() or again or present != seen:
+                snapshot = self._read(reader, view, snapshot)
+                seen, more_to_read = present, True
+            elif snapshot is not None and more_to_read:
+                more_to_read, snapshot = self._read_more(reader, snapshot)
+            self._failures = 0
+            if snapshot is not None and self._is_check_due(snapshot, engine):
+                self._check(engine)
+                continue
+            self._enter("idle")
+            self._woken.wait(0.0 if more_to_read and not self._stopping.is_set() else self._poll_seconds)
+            self._woken.clear()
+
+    def _read(self, reader: Reader, view: View, last: Snapshot | None) -> Snapshot:
+        snapshot = reader.read(view)
+        if view.open_id is None:
+            self._report(Read(snapshot))
+            return snapshot
+        known = last is not None and last.details is not None
+        if not known or (last and last.details and last.details.experiment.experiment_id != view.open_id):
+            # The details import slowly the first time: the rest is shown meanwhile.
+            self._report(Read(snapshot))
+        snapshot = reader.with_details(snapshot, view.open_id)
+        self._report(Read(snapshot))
+        return snapshot
+
+    def _read_more(self, reader: Reader, snapshot: Snapshot) -> tuple[bool, Snapshot]:
+        more = reader.with_more_trends(snapshot)
+        if more is None:
+            return False, snapshot
+        self._report(Read(more))
+        return True, more
+
+    def _is_check_due(self, snapshot: Snapshot, engine: Engine) -> bool:
+        if not self._checks or not snapshot.enabled or self._stopping.is_set():
+            return False
+        if time.monotonic() < self._check_not_before:
+            return False
+        now = engine.clock.now()
+        due = snapshot.next_check_at
+        tidy = self._checked_at is None or now - self._checked_at >= _HOUSEKEEPING
+        return (due is not None and due <= now) or (tidy and bool(snapshot.experiments))
+
+    def _check(self, engine: Engine) -> None:
+        self._enter("checking")
+        try:
+            results = engine.check()
+        except Exception as error:
+            self._check_failures += 1
+            pause = self._pause(self._check_failures, _LONGEST_CHECK_PAUSE)
+            self._check_not_before = time.monotonic() + pause
+            self._report(CheckFailed(_words(error), pause))
+            return
+        self._check_failures = 0
+        self._checked_at = engine.clock.now()
+        # One that another process holds is still due; asking again at once would only get in its way.
+        if any(result.outcome == "busy" for result in results):
+            self._check_not_before = time.monotonic() + self._pause(1, _LONGEST_PAUSE)
+        self._again = True
+        self._report(Checked(tuple(results)))
+
+    def _trouble(self, error: Exception) -> float:
+        self._failures += 1
+        pause = self._pause(self._failures, _LONGEST_PAUSE)
+        self._report(Trouble(_words(error), pause))
+        return pause
+
+    def _pause(self, failures: int, longest: float) -> float:
+        pause = min(_FIRST_PAUSE * 2 ** min(failures - 1, 16), longest)
+        return float(pause * (0.75 + 0.5 * self._jitter()))
+
+    def _enter(self, phase: Phase) -> None:
+        self._phase = phase
+        self._since = time.monotonic()
+
+
+def _words(error: Exception) -> str:
+    """Return an error in one line; one that nobody foresaw says what it is."""
+    if isinstance(error, PrxError):
+        return safe_text(error, 500)
+    return safe_text(f"{type(error).__name__}: {error}", 500)
+
+
+def worth_telling(results: Sequence[CheckResult]) -> list[CheckResult]:
+    """Return the results that an operator wants to hear of."""
+    return [one for one in results if one.outcome in ("concluded", "verdict", "extended", "look")]

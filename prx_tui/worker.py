@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Final, Literal
 
 from prx_engine.clock import clock_hour
@@ -22,8 +21,9 @@ POLL_SECONDS: Final = 1.0
 _FIRST_PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 5.0
 _LONGEST_CHECK_PAUSE: Final = 300.0
-_HOUSEKEEPING: Final = timedelta(minutes=10)
-"""A check also finishes promotions that a dead process left and watches promoted changes."""
+_HOUSEKEEPING_SECONDS: Final = 600.0
+"""A check also finishes promotions that a dead process left and watches promoted changes. Real seconds: the
+engine's clock may be a faster one."""
 
 Phase = Literal["idle", "opening", "reading", "checking"]
 
@@ -102,7 +102,7 @@ class Worker:
         self._failures = 0
         self._check_failures = 0
         self._check_not_before = 0.0
-        self._checked_at: datetime | None = None
+        self._checked_at: float | None = None
         self._phase: Phase = "idle"
         self._since = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="prx-worker", daemon=True)
@@ -218,7 +218,8 @@ class Worker:
             return False
         now = engine.clock.now()
         due = snapshot.next_check_at
-        tidy = self._checked_at is None or now - self._checked_at >= _HOUSEKEEPING
+        last = self._checked_at
+        tidy = last is None or time.monotonic() - last >= _HOUSEKEEPING_SECONDS
         return (due is not None and due <= now) or (tidy and bool(snapshot.experiments))
 
     def _check(self, engine: Engine) -> None:
@@ -232,7 +233,7 @@ class Worker:
             self._report(CheckFailed(_words(error), pause))
             return
         self._check_failures = 0
-        self._checked_at = engine.clock.now()
+        self._checked_at = time.monotonic()
         # One that another process holds is still due; asking again at once would only get in its way.
         if any(result.outcome == "busy" for result in results):
             self._check_not_before = time.monotonic() + self._pause(1, _LONGEST_PAUSE)

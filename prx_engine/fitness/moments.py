@@ -104,9 +104,9 @@ class MomentAccumulator:
 
     def add(self, scores: Scores, sign: int = 1) -> None:
         """Add one session (or take it away, with ``sign=-1``)."""
-        present = tuple(d for d in range(_D) if scores[d] is not None)
-        if not present:
+        if scores == MISSING:
             return
+        present = tuple([d for d, score in enumerate(scores) if score is not None])
         counts, sums, products = _plan(present)
         entries = self.entries
         x: Sequence[int] = [0 if value is None else sign * value for value in scores]

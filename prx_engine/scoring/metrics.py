@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Annotated, Any, Final
@@ -15,6 +16,7 @@ from prx_engine.text import nearest, shown
 
 _LARGEST_COUNT: Final = 10**15
 _LONGEST_NAME: Final = 512
+_NOT_STORABLE: Final = re.compile("[\0\ud800-\udfff]")
 
 Report = dict[str, Any]
 """Raw fields of one source, those it gave only; as kept in the database."""
@@ -36,7 +38,7 @@ def _time(value: object) -> object:
 
 
 def _name(value: object) -> object:
-    if isinstance(value, str) and ("\0" in value or any("\ud800" <= c <= "\udfff" for c in value)):
+    if isinstance(value, str) and _NOT_STORABLE.search(value):
         raise ValueError("a NUL character or half a surrogate pair")
     return value
 
@@ -80,7 +82,12 @@ class SessionMetrics(BaseModel):
 
     def report(self) -> Report:
         """Return the raw fields that are given."""
-        return {name: value for name in METRICS if (value := getattr(self, name)) not in (None, [], {})}
+        given = self.model_fields_set
+        return {
+            name: value
+            for name in METRICS
+            if name in given and (value := getattr(self, name)) is not None and value not in ([], {})
+        }
 
 
 METRICS: Final = tuple(SessionMetrics.model_fields)

@@ -13,6 +13,19 @@ from prx_engine.fitness.group import exact_weights
 from prx_engine.fitness.moments import Scores
 from prx_engine.scoring.metrics import Report
 
+RAW_FIELDS: Final[tuple[frozenset[str], ...]] = tuple(
+    frozenset({"scores", *fields})
+    for fields in (
+        {"relevance"},
+        {"tool_calls", "tool_calls_succeeded", "tasks", "tasks_succeeded"},
+        {"first_token_ms"},
+        {"tokens", "tasks", "tasks_succeeded"},
+        {"recall_relevance"},
+        {"thumbs_up", "thumbs_down", "corrections"},
+    )
+)
+"""What each dimension, in the order of DIMENSIONS, can be scored from."""
+
 _NEAR_TIE: Final = 1e-6
 """Distance from a tie, in units, within which floating point is not trusted to tell its side."""
 
@@ -49,24 +62,32 @@ class Scorer:
         exact = exact_weights(settings.weights.as_tuple())
         denominator = math.lcm(*(weight.denominator for weight in exact))
         self._weights = [int(weight * denominator) for weight in exact]
+        self._formulas = (
+            self._response_relevance,
+            self._task_completion,
+            self._response_latency,
+            self._token_efficiency,
+            self._memory_precision,
+            self._user_satisfaction,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Scorer)
+            and self._weights == other._weights
+            and self._normalization == other._normalization
+        )
+
+    __hash__ = None  # type: ignore[assignment]
 
     def scores(self, report: Report) -> Scores:
         """Return the session's scores in the order of DIMENSIONS; a dimension without data is None."""
-        given = report.get("scores", {})
+        given = report.get("scores")
+        if given is None:
+            return tuple([compute(report) for compute in self._formulas])
         return tuple(
             mean_units(given[name]) if name in given else compute(report)
-            for name, compute in zip(
-                DIMENSIONS,
-                (
-                    self._response_relevance,
-                    self._task_completion,
-                    self._response_latency,
-                    self._token_efficiency,
-                    self._memory_precision,
-                    self._user_satisfaction,
-                ),
-                strict=True,
-            )
+            for name, compute in zip(DIMENSIONS, self._formulas, strict=True)
         )
 
     def fitness(self, scores: Scores) -> int | None:

@@ -145,6 +145,12 @@ class SessionState:
     assignments: dict[Layer, AssignmentState] = field(default_factory=dict)
     touched_sources: set[str] = field(default_factory=set)
     touched: bool = False
+    stored: tuple[Any, ...] = ()
+
+    def row(self) -> tuple[Any, ...]:
+        """Return the session's row, in the order of the columns."""
+        started_at = self.stored[1] if self.stored else utc_text(self.started_at)
+        return (self.session_id, started_at, self.cluster, *self.scores, self.fitness)
 
     def combined(self, changed: Mapping[str, Report] | None = None) -> Report:
         """Return the raw metrics over all sources, with some sources' reports replaced."""
@@ -169,6 +175,9 @@ class Ledger:
         self.now = now
         self.sessions: dict[str, SessionState] = {}
         self.active = windows.active(lock=True)
+        self._scored_alike = {
+            window.number for window in self.active.values() if windows.scorer(window) == deployment
+        }
 
     def open(self, starts: Mapping[str, tuple[datetime, str | None]]) -> None:
         """Insert the sessions that are new, lock all of them, and load what is known.
@@ -177,18 +186,21 @@ class Ledger:
             starts: session id → (start time if it is new, cluster if it is new).
         """
         ids = sorted(starts)
-        self._store.insert_new(
-            Sessions,
-            ("session_id", "started_at", "cluster"),
-            [(i, utc_text(starts[i][0]), starts[i][1]) for i in ids],
-        )
+        fresh = [SessionState(i, *starts[i], MISSING, None) for i in ids]
+        for session in fresh:
+            session.stored = session.row()
+        if self._store.insert_new(Sessions, _SESSION_COLUMNS, [s.stored for s in fresh]) == len(ids):
+            self.sessions = {session.session_id: session for session in fresh}
+            return
         query = Sessions.select(*[getattr(Sessions, c) for c in _SESSION_COLUMNS]).where(
             Sessions.session_id << ids
         )
         for session_id, started_at, cluster, *scores, fitness in self._store.tuples(
             self._store.for_update(query.order_by(Sessions.session_id))
         ):
-            self.sessions[session_id] = SessionState(session_id, started_at, cluster, tuple(scores), fitness)
+            session = SessionState(session_id, started_at, cluster, tuple(scores), fitness)
+            session.stored = session.row()
+            self.sessions[session_id] = session
         self._load_reports(ids)
         self._load_assignments(ids)
 
@@ -208,7 +220,9 @@ class Ledger:
         assignment_rows: list[tuple[Any, ...]] = []
         for session in touched:
             report = session.combined()
-            session_rows.append(self._rescored_session(session, report, change))
+            self._rescore(session, report, change)
+            if (row := session.row()) != session.stored:
+                session_rows.append(row)
             for layer, assignment in sorted(session.assignments.items()):
                 window = experiments.get(assignment.experiment)
                 if window is not None:
@@ -228,19 +242,10 @@ class Ledger:
         self._store.insert_or_replace(Assignments, _ASSIGNMENT_COLUMNS, assignment_rows)
         change.write(self._store)
 
-    def _rescored_session(
-        self, session: SessionState, report: Report, change: TotalsChange
-    ) -> tuple[Any, ...]:
+    def _rescore(self, session: SessionState, report: Report, change: TotalsChange) -> None:
         scores = self._deployment.scores(report)
         change.rescore_deployment(clock_hour(session.started_at), session.scores, scores)
         session.scores, session.fitness = scores, self._deployment.fitness(scores)
-        return (
-            session.session_id,
-            utc_text(session.started_at),
-            session.cluster,
-            *scores,
-            session.fitness,
-        )
 
     def _rescored_assignment(
         self,
@@ -251,12 +256,15 @@ class Ledger:
         report: Report,
         change: TotalsChange,
     ) -> tuple[Any, ...]:
-        scorer = self._windows.scorer(window)
-        scores = scorer.scores(report)
+        scores, fitness = session.scores, session.fitness
+        if window.number not in self._scored_alike:
+            scorer = self._windows.scorer(window)
+            scores = scorer.scores(report)
+            fitness = scorer.fitness(scores)
         if not assignment.stored:
             change.assign(window.number, assignment.variant, assignment.hour)
         change.rescore(window.number, assignment.variant, assignment.hour, assignment.scores, scores)
-        assignment.scores, assignment.fitness = scores, scorer.fitness(scores)
+        assignment.scores, assignment.fitness = scores, fitness
         assignment.stored = True
         return (
             session.session_id,

@@ -10,7 +10,7 @@ from prx_engine.clock import Clock, format_time
 from prx_engine.dimensions import VariantName
 from prx_engine.errors import InvalidInput, NotFound, PrxError
 from prx_engine.ids import short
-from prx_engine.scoring.metrics import SessionUpdate, combine, replace
+from prx_engine.scoring.metrics import Report, SessionUpdate, combine, replace
 from prx_engine.scoring.scores import Scorer
 from prx_engine.sessions.ledger import ExperimentWindow, ExperimentWindows, Ledger, SessionState
 from prx_engine.store import Store
@@ -72,7 +72,11 @@ class Recorder:
     def _record(self, updates: Sequence[SessionUpdate], scorer: Scorer, now: datetime) -> list[Recorded]:
         ledger = Ledger(self._store, self._windows, scorer, now)
         windows = self._windows.by_id({u.experiment_id for u in updates if u.experiment_id})
-        results = [Recorded(_refusal(update, now, windows)) for update in updates]
+        reports = [update.report() for update in updates]
+        results = [
+            Recorded(_refusal(update, report, now, windows))
+            for update, report in zip(updates, reports, strict=True)
+        ]
         starts: dict[str, tuple[datetime, str | None]] = {}
         for update, result in zip(updates, results, strict=True):
             if result.error is None:
@@ -80,17 +84,17 @@ class Recorder:
         if not starts:
             return results
         ledger.open(starts)
-        for update, result in zip(updates, results, strict=True):
+        for update, report, result in zip(updates, reports, results, strict=True):
             if result.error is None:
                 try:
-                    result.without_experiment = not _apply(ledger, windows, update)
+                    result.without_experiment = not _apply(ledger, windows, update, report)
                 except PrxError as error:
                     result.error = error
         ledger.flush()
         return results
 
 
-def _refusal(update: SessionUpdate, now: datetime, windows: Windows) -> PrxError | None:
+def _refusal(update: SessionUpdate, report: Report, now: datetime, windows: Windows) -> PrxError | None:
     """Return why an update is wrong whatever is recorded already, if it is."""
     if update.started_at is not None and update.started_at > now + CLOCK_TOLERANCE:
         return InvalidInput(
@@ -104,17 +108,18 @@ def _refusal(update: SessionUpdate, now: datetime, windows: Windows) -> PrxError
         if update.layer != layer:
             return InvalidInput(f"layer: found {update.layer}; the stated experiment is of {layer}")
     try:
-        combine([update.report()])
+        combine([report])
     except InvalidInput as error:
         return error
     return None
 
 
-def _apply(ledger: Ledger, windows: Windows, update: SessionUpdate) -> bool:
+def _apply(ledger: Ledger, windows: Windows, update: SessionUpdate, report: Report) -> bool:
     """Apply one update to its session; tell whether a variant that it stated found its experiment."""
     session = ledger.sessions[update.session_id]
-    report = replace(session.reports.get(update.source, {}), update.report())
-    session.combined({update.source: report})
+    if session.reports:
+        report = replace(session.reports.get(update.source, {}), report)
+        session.combined({update.source: report})
     found = update.variant is None or _state_variant(ledger, windows, session, update, update.variant)
     if report != session.reports.get(update.source):
         session.reports[update.source] = report

@@ -176,46 +176,46 @@ class Store:
 
     def insert_new(
         self, model: type[peewee.Model], columns: Sequence[str], rows: Iterable[Sequence[Any]]
-    ) -> None:
-        """Insert rows; those whose key exists already are left as they are."""
-        self._many(("insert", model, tuple(columns)), model, columns, "DO NOTHING", rows)
+    ) -> int:
+        """Insert rows; those whose key exists already are left as they are. Return how many were new."""
+        return self._many("insert", model, columns, rows, lambda _: None)
 
     def insert_or_replace(
         self, model: type[peewee.Model], columns: Sequence[str], rows: Iterable[Sequence[Any]]
     ) -> None:
         """Insert rows; those whose key exists already get the new values."""
-        updates = ", ".join(f"{c} = excluded.{c}" for c in columns if c not in _key_columns(model))
-        self._many(("replace", model, tuple(columns)), model, columns, f"DO UPDATE SET {updates}", rows)
+        self._many("replace", model, columns, rows, lambda column: f"excluded.{column}")
 
     def add_to(
         self, model: type[peewee.Model], columns: Sequence[str], rows: Iterable[Sequence[Any]]
     ) -> None:
         """Add rows of totals to those with the same key, in the order given; no total is read before."""
         table = model._meta.table_name
-        updates = ", ".join(
-            f"{c} = {table}.{c} + excluded.{c}" for c in columns if c not in _key_columns(model)
-        )
-        self._many(("add", model, tuple(columns)), model, columns, f"DO UPDATE SET {updates}", rows)
+        self._many("add", model, columns, rows, lambda column: f"{table}.{column} + excluded.{column}")
 
     def _many(
         self,
-        key: object,
+        verb: str,
         model: type[peewee.Model],
         columns: Sequence[str],
-        conflict: str,
         rows: Iterable[Sequence[Any]],
-    ) -> None:
+        change: Callable[[str], str | None],
+    ) -> int:
+        """Insert rows, with ``change`` telling what becomes of a column whose row exists already."""
+        key = (verb, model, columns)
         sql = self._statements.get(key)
         if sql is None:
-            parameters = ", ".join([self.database.param] * len(columns))
+            keys = _key_columns(model)
             names = ", ".join(f'"{c}"' for c in columns)
-            target = ", ".join(_key_columns(model))
+            parameters = ", ".join([self.database.param] * len(columns))
+            changes = ", ".join(f"{c} = {new}" for c in columns if c not in keys and (new := change(c)))
             sql = (
                 f"INSERT INTO {model._meta.table_name} ({names}) VALUES ({parameters})"
-                f" ON CONFLICT ({target}) {conflict}"
+                f" ON CONFLICT ({', '.join(keys)}) DO " + (f"UPDATE SET {changes}" if changes else "NOTHING")
             )
             self._statements[key] = sql
-        self.translated(lambda: self.database.cursor().executemany(sql, rows))
+        cursor = self.translated(lambda: self.database.cursor().executemany(sql, rows))
+        return int(cursor.rowcount)
 
     def _in_transaction(self, work: Callable[[], T], *begin: str) -> T:
         self._drop_lost_connection()

@@ -13,6 +13,8 @@ from prx_engine.fitness.moments import MOMENT_NAMES
 
 SCHEMA_VERSION: Final = 1
 
+_ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
 
 class UtcField(peewee.TextField):
     """A time as RFC 3339 text of fixed width in UTC, so that text order is time order."""
@@ -40,12 +42,12 @@ class JsonField(peewee.TextField):
 
 def utc_text(time: datetime) -> str:
     """Return the stored text of a time."""
-    return time.astimezone(UTC).isoformat(timespec="microseconds")[:26] + "Z"
+    return time.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def dump_json(value: Any) -> str:
     """Return the canonical text of a JSON value."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return _ENCODER.encode(value)
 
 
 def _score_fields(model: type[peewee.Model]) -> type[peewee.Model]:
@@ -100,6 +102,7 @@ class Experiments(peewee.Model):
     control_fitness = JsonField(null=True)
     treatment_fitness = JsonField(null=True)
     promotion = peewee.TextField(default="none")
+    promotion_note = peewee.TextField(null=True)
     promotion_base = JsonField(null=True)
     promoted_at = UtcField(null=True)
     watch = JsonField(null=True)
@@ -216,21 +219,48 @@ class Events(peewee.Model):
 
 
 class Snapshots(peewee.Model):
-    """What a promotion replaced, so that a rollback can bring it back."""
+    """What a promotion or rollback replaces: written before it begins, so that it can be undone."""
 
     number = peewee.AutoField()
     experiment = peewee.IntegerField(index=True)
     version_id = peewee.TextField(unique=True)
     created_at = UtcField()
-    state = peewee.TextField()
+    action = peewee.TextField()
+    state = peewee.TextField(index=True)
     content = JsonField()
 
     class Meta:
         table_name = "snapshots"
 
 
+class SessionKeys(peewee.Model):
+    """What telemetry calls a session beside its id, such as a trace."""
+
+    key = peewee.TextField(primary_key=True)
+    session_id = peewee.TextField()
+    at = UtcField(index=True)
+
+    class Meta:
+        table_name = "session_keys"
+        without_rowid = True
+
+
+class WaitingPieces(peewee.Model):
+    """Pieces of telemetry whose session is not known yet, one row for each key that would name it."""
+
+    key = peewee.TextField()
+    source = peewee.TextField(index=True)
+    piece = JsonField()
+    at = UtcField(index=True)
+
+    class Meta:
+        table_name = "waiting_pieces"
+        primary_key = peewee.CompositeKey("key", "source")
+        without_rowid = True
+
+
 class ImportPositions(peewee.Model):
-    """How far a followed file has been read."""
+    """How far a followed file has been read; ``state`` is what its reader has to remember."""
 
     identity = peewee.TextField(primary_key=True)
     path = peewee.TextField()
@@ -279,5 +309,7 @@ TABLES: Final[tuple[type[peewee.Model], ...]] = (
     Looks,
     Events,
     Snapshots,
+    SessionKeys,
+    WaitingPieces,
     ImportPositions,
 )

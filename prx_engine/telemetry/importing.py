@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from prx_engine.dimensions import DIMENSIONS
 from prx_engine.errors import PrxError
 from prx_engine.records import ImportReport, Rejected
-from prx_engine.scoring.metrics import SessionUpdate
-from prx_engine.scoring.scores import Scorer
+from prx_engine.scoring.metrics import SessionUpdate, combine
+from prx_engine.scoring.scores import RAW_FIELDS, Scorer
 from prx_engine.sessions.recording import Recorder
 from prx_engine.telemetry import native
 
@@ -59,7 +59,8 @@ class _Import:
         self._recorded = 0
         self._sessions: set[str] = set()
         self._without_experiment: set[str] = set()
-        self._present: set[int] = set()
+        self._missing = set(range(len(DIMENSIONS)))
+        self._telling = frozenset().union(*RAW_FIELDS)
         self._rejected: list[Rejected] = []
 
     def take(self, number: int, update: SessionUpdate | PrxError, line: bytes) -> None:
@@ -73,13 +74,12 @@ class _Import:
 
     def finish(self) -> ImportReport:
         self._record()
-        missing = [name for d, name in enumerate(DIMENSIONS) if d not in self._present]
         return ImportReport(
             lines=self._lines,
             recorded=self._recorded,
             sessions=len(self._sessions),
             without_experiment=len(self._without_experiment),
-            missing_dimensions=missing,
+            missing_dimensions=[DIMENSIONS[d] for d in sorted(self._missing)],
             rejected=sorted(self._rejected, key=lambda rejected: rejected.line),
         )
 
@@ -96,16 +96,13 @@ class _Import:
             self._sessions.add(update.session_id)
             if result.without_experiment:
                 self._without_experiment.add(update.session_id)
-        self._note_dimensions([update for _, update, _ in batch])
+            if not self._telling.isdisjoint(update.model_fields_set):
+                self._note_dimensions(update)
 
-    def _note_dimensions(self, updates: Sequence[SessionUpdate]) -> None:
-        for update in updates:
-            if len(self._present) == len(DIMENSIONS):
-                return
-            report = update.report()
-            report |= {"scores": {name: [score] for name, score in report.get("scores", {}).items()}}
-            scores = self._scorer.scores(report)
-            self._present |= {d for d, score in enumerate(scores) if score is not None}
+    def _note_dimensions(self, update: SessionUpdate) -> None:
+        scores = self._scorer.scores(combine([update.report()]))
+        self._missing = {d for d in self._missing if scores[d] is None}
+        self._telling = frozenset().union(*(RAW_FIELDS[d] for d in self._missing))
 
     def _reject(self, number: int, error: PrxError, line: bytes) -> None:
         if self._on_rejected is not None:

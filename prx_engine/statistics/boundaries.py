@@ -12,8 +12,10 @@ the cost of a look follows the width of the continuation region in standard devi
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Final
 
 import numpy as np
@@ -37,6 +39,9 @@ _CUT_SHARE: Final = 1e-10
 # Not far below this a double loses digits; the standard normal quantile there is _LARGEST_Z.
 _SMALLEST_SPEND: Final = 1e-300
 _LARGEST_Z: Final = 37.0
+
+# A later look that spends less than this after others have spent more loses relative accuracy.
+_LEAST_SPEND_THAT_COUNTS: Final = 1e-12
 
 # Paths this far from the mean, as z, hold too little (1e-23) to count in a crossing probability.
 _FAR: Final = 10.0
@@ -126,17 +131,17 @@ class _Survivors:
         first = np.searchsorted(self.points, nearest - reach)
         width = int(np.max(np.searchsorted(self.points, nearest + reach) - first))
         first = np.minimum(first, self.points.size - width)
-        near_points = np.lib.stride_tricks.sliding_window_view(self.points, width)
-        near_masses = np.lib.stride_tricks.sliding_window_view(self.masses, width)
+        offsets = np.arange(width)
         rows = max(_LARGEST_BLOCK // width, 1)
         for begin in range(0, points.size, rows):
             block = slice(begin, begin + rows)
-            kernel = near_points[first[block]]
+            near = first[block, np.newaxis] + offsets
+            kernel = self.points[near]
             kernel -= centres[block, np.newaxis]
             kernel *= kernel
             kernel *= -0.5 / step.deviation**2
             np.exp(kernel, out=kernel)
-            density[block] = np.einsum("ij,ij->i", kernel, near_masses[first[block]])
+            density[block] = np.einsum("ij,ij->i", kernel, self.masses[near])
         density /= step.deviation * math.sqrt(2.0 * math.pi)
         return density
 
@@ -171,21 +176,83 @@ def group_sequential_boundaries(information: PerLook, alpha_spent: PerLook, side
     _check_information(information)
     _check_lengths(information, alpha_spent)
     _check_alpha(alpha_spent)
-    per_tail = np.diff(np.asarray(alpha_spent, dtype=np.float64), prepend=0.0) / sides
-    farthest = _farthest_needed(per_tail)
-    steps = _steps(information, drift=0.0, farthest=farthest)
-    boundaries = np.full(len(steps), math.inf)
-    survivors = _ORIGIN
-    for k, step in enumerate(steps):
-        root = math.sqrt(step.information)
-        if per_tail[k] >= _SMALLEST_SPEND:
-            boundaries[k] = _solve(survivors, step, float(per_tail[k]))
-        if k + 1 < len(steps):
-            high = min(boundaries[k], farthest[k]) * root
-            low = -high if sides == 2 else -_FAR_BELOW * root
-            scale = min(step.deviation, steps[k + 1].deviation)
-            survivors = survivors.advance(low, high, step, scale)
-    return boundaries
+    looks = tuple((float(i), float(a)) for i, a in zip(information, alpha_spent, strict=True))
+    sequence = _remembered.start_of(looks, sides)
+    new = looks[len(sequence.looks) :]
+    for look in new[:-1]:
+        sequence = sequence.take(*look)
+    for look in new[-1:]:
+        # Kept as well, because a preview asks for another last look each time.
+        _remembered.keep(sequence)
+        sequence = sequence.take(*look)
+        _remembered.keep(sequence)
+    return np.array(sequence.boundaries)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sequence:
+    """The boundaries of the looks so far, and all that the next one needs to know of them."""
+
+    sides: int
+    looks: tuple[tuple[float, float], ...] = ()
+    """Information and cumulative alpha of each."""
+    boundaries: tuple[float, ...] = ()
+    survivors: _Survivors = _ORIGIN
+    """Paths that have crossed no boundary before the last look."""
+    last: _Step | None = None
+
+    def take(self, information: float, alpha_spent: float) -> _Sequence:
+        """The sequence with one look more."""
+        spent_before = self.looks[-1][1] if self.looks else 0.0
+        probability = (alpha_spent - spent_before) / self.sides
+        can_stop = probability >= _SMALLEST_SPEND
+        quantile = -float(special.ndtri(probability)) if can_stop else 0.0
+        step = _step(information, self.last.information if self.last else 0.0, 0.0, quantile)
+        survivors = self._survivors_of_last(probability, step.deviation)
+        boundary = _solve(survivors, step, probability, quantile) if can_stop else math.inf
+        return _Sequence(
+            self.sides, (*self.looks, (information, alpha_spent)), (*self.boundaries, boundary),
+            survivors, step,
+        )  # fmt: skip
+
+    def _survivors_of_last(self, probability: float, next_deviation: float) -> _Survivors:
+        """The paths that the last look did not stop, fit for a next look that is to stop some of them.
+
+        They are computed only now because their grid and where it may be cut depend on that look.
+        """
+        if self.last is None:
+            return self.survivors
+        root = math.sqrt(self.last.information)
+        far = _farthest_needed(probability)
+        high = min(self.boundaries[-1], far) * root
+        low = -high if self.sides == 2 else -_FAR_BELOW * root
+        step = replace(self.last, reach=_reach(far, self.last))
+        return self.survivors.advance(low, high, step, min(step.deviation, next_deviation))
+
+
+class _Memory:
+    """The last few sequences: an experiment's next look continues one instead of starting again."""
+
+    def __init__(self, size: int) -> None:
+        self._sequences: deque[_Sequence] = deque(maxlen=size)
+        self._lock = Lock()
+
+    def start_of(self, looks: tuple[tuple[float, float], ...], sides: int) -> _Sequence:
+        """The longest known sequence that these looks begin with."""
+        with self._lock:
+            known = [
+                sequence
+                for sequence in self._sequences
+                if sequence.sides == sides and sequence.looks == looks[: len(sequence.looks)]
+            ]
+        return max(known, key=lambda sequence: len(sequence.looks), default=_Sequence(sides))
+
+    def keep(self, sequence: _Sequence) -> None:
+        with self._lock:
+            self._sequences.append(sequence)
+
+
+_remembered: Final = _Memory(16)
 
 
 def crossing_probabilities(
@@ -214,7 +281,7 @@ def crossing_probabilities(
         raise ValueError("each lower boundary must be at most the upper one")
     if not math.isfinite(drift):
         raise ValueError(f"drift must be finite, got {drift}")
-    steps = _steps(information, drift, np.full(len(information), _FAR))
+    steps = _steps(information, drift)
     result = CrossingProbabilities(np.zeros(len(steps)), np.zeros(len(steps)))
     survivors = _ORIGIN
     for k, step in enumerate(steps):
@@ -257,24 +324,32 @@ def _check_alpha(alpha_spent: PerLook) -> None:
         previous = value
 
 
-def _farthest_needed(per_tail: Floats) -> Floats:
-    """How far from zero, as z, the paths that pass each look matter for the looks after it."""
-    later = np.append(per_tail, 1.0)[1:]
-    smallest = np.minimum.accumulate(np.where(later >= _SMALLEST_SPEND, later, 1.0)[::-1])[::-1]
-    return np.minimum(-special.ndtri(_CUT_SHARE * smallest), _LARGEST_Z)
+def _farthest_needed(probability: float) -> float:
+    """How far from zero, as z, the paths matter of which the next look is to stop `probability`.
+
+    Looks after that one may stop fewer of them, down to a probability that no longer counts.
+    """
+    smallest = min(probability if probability >= _SMALLEST_SPEND else 1.0, _LEAST_SPEND_THAT_COUNTS)
+    return min(-float(special.ndtri(_CUT_SHARE * smallest)), _LARGEST_Z)
 
 
-def _steps(information: PerLook, drift: float, farthest: Floats) -> list[_Step]:
+def _step(information: float, previous: float, drift: float, z: float) -> _Step:
+    """The step to `information`, of paths that matter as far as `z` out."""
+    current = max(information, previous * (1.0 + _LEAST_GROWTH))
+    growth = current - previous
+    step = _Step(current, math.sqrt(growth), drift * growth, 0.0)
+    return replace(step, reach=_reach(z, step))
+
+
+def _reach(z: float, step: _Step) -> float:
+    # A path that is z out at this look was, most likely, already drifting that way at the last one.
+    return _KERNEL_REACH + z * step.deviation / math.sqrt(step.information)
+
+
+def _steps(information: PerLook, drift: float) -> list[_Step]:
     steps: list[_Step] = []
-    previous = 0.0
-    for value, z in zip(information, farthest, strict=True):
-        current = max(float(value), previous * (1.0 + _LEAST_GROWTH))
-        growth = current - previous
-        deviation = math.sqrt(growth)
-        # A path that is z out at this look was, most likely, already drifting that way at the last one.
-        reach = _KERNEL_REACH + float(z) * deviation / math.sqrt(current)
-        steps.append(_Step(current, deviation, drift * growth, reach))
-        previous = current
+    for value in information:
+        steps.append(_step(float(value), steps[-1].information if steps else 0.0, drift, _FAR))
     return steps
 
 
@@ -289,15 +364,15 @@ def _grid(low: float, high: float, scale: float) -> tuple[Floats, Floats]:
     return points, np.tile(half * _GAUSS_WEIGHTS, panels)
 
 
-def _solve(survivors: _Survivors, step: _Step, probability: float) -> float:
+def _solve(survivors: _Survivors, step: _Step, probability: float, quantile: float) -> float:
     """The z boundary that the score first exceeds, after the step, with the given probability.
 
-    Newton's method on the logarithm of the exit probability. Truncation and convolution keep the density
-    log-concave, so from the right of the solution it converges monotonically; the bracket guards against
-    probabilities that underflow.
+    `quantile` is the z that an unstopped score exceeds with that probability.
+
+    Newton's method on the normal quantile of the exit probability, which is nearly linear in the boundary;
+    the bracket guards against probabilities that underflow.
     """
     root = math.sqrt(step.information)
-    quantile = -float(special.ndtri(probability))
     # Both bounds hold: no path is above the last point, and the unstopped score is standard normal.
     right = min(quantile, (float(survivors.points[-1]) + step.deviation * quantile) / root)
     left = -math.inf
@@ -310,9 +385,10 @@ def _solve(survivors: _Survivors, step: _Step, probability: float) -> float:
         else:
             right = boundary
         candidate = -math.inf
-        if exit_probability > 0.0 and density > 0.0:
-            log_ratio = math.log(exit_probability / probability)
-            candidate = boundary + exit_probability * log_ratio / (density * root)
+        if exit_probability >= _SMALLEST_SPEND and density > 0.0:
+            reached = -float(special.ndtri(exit_probability))
+            slope = density * root * math.sqrt(2.0 * math.pi) * math.exp(0.5 * reached * reached)
+            candidate = boundary + (quantile - reached) / slope
         if abs(candidate - boundary) <= _SOLVER_TOLERANCE * max(1.0, abs(boundary)):
             return candidate
         if not left < candidate < right:

@@ -229,3 +229,23 @@ def test_impossible_regions_are_refused() -> None:
         crossing_probabilities([1.0], [1.0], [2.0])
     with pytest.raises(ValueError, match="drift must be finite"):
         crossing_probabilities([1.0], [1.0], [-1.0], math.nan)
+
+
+@given(schedules(), sides)
+def test_one_look_after_the_other_gives_what_all_at_once_give(
+    schedule: tuple[list[float], list[float]], sides: int
+) -> None:
+    information, spent = schedule
+    whole = group_sequential_boundaries(information, spent, sides)
+    for looks in range(1, len(spent) + 1):
+        np.testing.assert_array_equal(
+            group_sequential_boundaries(information[:looks], spent[:looks], sides), whole[:looks]
+        )
+
+
+def test_another_last_look_does_not_continue_the_one_before() -> None:
+    first = group_sequential_boundaries([1.0, 2.0], [0.01, 0.02])
+    other = group_sequential_boundaries([1.0, 3.0], [0.01, 0.02])
+    assert other[0] == first[0]
+    crossing = crossing_probabilities([1.0, 3.0], other, -other)
+    assert crossing.upper[1] + crossing.lower[1] == pytest.approx(0.01, abs=1e-10)

@@ -6,13 +6,19 @@ import difflib
 from collections.abc import Iterable
 
 _SHOWN_LENGTH = 60
+_LONGEST_PLACE = 4096
 
 
-def shown(value: object) -> str:
+def shown(value: object, length: int = _SHOWN_LENGTH) -> str:
     """Return a value as it may stand in a message: one short line without control characters."""
     text = value if isinstance(value, str) else repr(value)
-    clean = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text[: _SHOWN_LENGTH + 1])
-    return clean if len(clean) <= _SHOWN_LENGTH else clean[: _SHOWN_LENGTH - 1] + "…"
+    clean = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text[: length + 1])
+    return clean if len(clean) <= length else clean[: length - 1] + "…"
+
+
+def shown_place(path: object) -> str:
+    """Return a path or URL as it may stand in a message: whole, since half of it leads nowhere."""
+    return shown(str(path), _LONGEST_PLACE)
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:

@@ -15,7 +15,7 @@ import peewee
 
 from prx_engine.errors import KeyTaken, PrxError, StoreBusy, StoreError
 from prx_engine.store import migrations
-from prx_engine.text import shown
+from prx_engine.text import shown, shown_place
 
 T = TypeVar("T")
 
@@ -110,7 +110,7 @@ class Store:
         """
         if self.postgresql:
             raise StoreError("PostgreSQL has its own backups: use pg_dump")
-        where = f"backup {shown(str(target))}"
+        where = f"backup {shown_place(target)}"
         try:
             os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         except OSError as error:
@@ -267,7 +267,7 @@ class Store:
 
     def _explained(self, error: BaseException) -> StoreError:
         message = shown(str(error).strip().split("\n")[0])
-        where = f"database {shown(_without_password(self.url))}"
+        where = f"database {shown_place(_without_password(self.url))}"
         if isinstance(error, peewee.IntegrityError):
             return KeyTaken(f"{where}: {message}")
         if _sqlstate(error) in _RETRIED_SQLSTATES or "database is locked" in message:
@@ -305,18 +305,18 @@ def _file_identity(path: Path) -> tuple[int, int]:
     try:
         status = path.stat()
     except OSError:
-        raise StoreError(f"no database at {shown(str(path))}: it was there and is gone") from None
+        raise StoreError(f"no database at {shown_place(path)}: it was there and is gone") from None
     return status.st_dev, status.st_ino
 
 
 def _prepare_file(path: Path, *, create: bool) -> None:
     if path.is_dir():
-        raise StoreError(f"database {shown(str(path))}: a folder, not a file")
+        raise StoreError(f"database {shown_place(path)}: a folder, not a file")
     if path.exists():
         return
     if not create:
         raise StoreError(
-            f"no database at {shown(str(path))}; creating an experiment or recording a session makes one"
+            f"no database at {shown_place(path)}; creating an experiment or recording a session makes one"
         )
     try:
         if str(path) == default_database():
@@ -324,4 +324,4 @@ def _prepare_file(path: Path, *, create: bool) -> None:
         # Opened with its mode, not changed afterwards: nobody else may read it for even a moment.
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
     except OSError as error:
-        raise StoreError(f"database {shown(str(path))}: {error.strerror}") from None
+        raise StoreError(f"database {shown_place(path)}: {error.strerror}") from None

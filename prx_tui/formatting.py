@@ -11,11 +11,12 @@ NONE: Final = "–"
 """Stands where there is nothing to show."""
 
 _MINUS: Final = "−"
+_JUST_NOW: Final = timedelta(minutes=1)
 
 
 def half_up(value: float | None, digits: int, *, signed: bool = False) -> str:
     """Return a number rounded half up as its decimal digits read (0.1035 → 0.104)."""
-    if value is None:
+    if value is None or math.isnan(value):
         return NONE
     if not math.isfinite(value):
         return f"{_MINUS if value < 0 else '+' if signed else ''}∞"
@@ -26,7 +27,7 @@ def half_up(value: float | None, digits: int, *, signed: bool = False) -> str:
 
 def percent(value: float | None, digits: int = 1, *, signed: bool = False) -> str:
     """Return a share as a percentage, ``+4.3 %``; exact about the rounding."""
-    if value is None:
+    if value is None or math.isnan(value):
         return NONE
     if not math.isfinite(value):
         return f"{half_up(value, 0, signed=signed)} %"
@@ -64,9 +65,11 @@ def hours(duration: timedelta) -> str:
 
 
 def until(time: datetime | None, now: datetime) -> str:
-    """Return how far ahead a time is: ``in 3 h 12 m``, ``overdue 2 h``, or a dash for none."""
+    """Return how far ahead a time is: ``in 3 h 12 m``, ``due now``, ``overdue 2 h``, or a dash for none."""
     if time is None:
         return NONE
+    if time <= now < time + _JUST_NOW:
+        return "due now"
     return f"in {hours(time - now)}" if time > now else f"overdue {hours(now - time)}"
 
 

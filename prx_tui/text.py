@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from typing import Final
 
 _BIDI_CONTROLS: Final = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _LINE_BREAKS: Final = frozenset("\n\r\t\v\f\u0085\u2028\u2029")
 _REPLACEMENT: Final = "\ufffd"
+_NARROW: Final = re.compile("[ -~\u00a1-\u00ac\u00ae-\u02ff–→−∞…█▉-▏]*")
+"""Texts of characters that certainly take one cell each."""
 _DEFAULT_LENGTH: Final = 2_000
 
 
@@ -33,9 +36,9 @@ def safe_lines(value: object, length: int = 100_000) -> str:
 
 def cell_width(text: str) -> int:
     """Return how many cells of a terminal a text takes; a Chinese character takes two."""
-    if text.isascii():
+    if _NARROW.fullmatch(text):
         return len(text)
-    from rich.cells import cell_len  # only for what is not ASCII
+    from rich.cells import cell_len  # its tables are not needed for most texts
 
     return cell_len(text)
 

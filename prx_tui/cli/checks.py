@@ -18,7 +18,7 @@ from prx_tui.cli.call import (
     say_if_disabled,
 )
 from prx_tui.cli.durations import Duration
-from prx_tui.cli.listing import outlook, short
+from prx_tui.cli.listing import outlook, short, single_tests
 from prx_tui.cli.output import put, put_fields, put_json, say, styled
 from prx_tui.cli.reporting import Refused
 from prx_tui.formatting import NONE, half_up, moment, p_value, percent, until, words
@@ -102,14 +102,12 @@ def _put_preview(result: Preview) -> None:
         fields.append(("Missing for a look", "; ".join(safe_text(item) for item in result.missing)))
     found = result.comparison
     if found is not None:
-        singles = {"Welch": found.p_welch, "Mann–Whitney": found.p_mann_whitney, "Hall": found.p_hall}
-        told = ", ".join(f"{name} {p_value(p)}" for name, p in singles.items() if p is not None)
         fields += [
             ("Lift", f"{percent(found.lift, signed=True)}  ({interval(found.lift_interval)})"),
             ("Difference", half_up(found.difference, 4, signed=True)),
             ("Hedges' g", half_up(found.hedges_g, 2, signed=True)),
             ("p / needed", f"{p_value(found.p_value)} / {p_value(result.alpha_threshold)}"),
-            ("Test", f"{found.test}  ({told})"),
+            ("Test", f"{found.test}  ({single_tests(found)})"),
             ("Significant", "yes" if result.significant else "no"),
         ]
     put_fields(fields)

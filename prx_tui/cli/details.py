@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from prx_tui.cli.listing import evidence, fitness, outlook, standing
+from prx_tui.cli.listing import evidence, fitness, outlook, single_tests, standing
 from prx_tui.cli.output import Column, put, put_fields, put_table, styled
 from prx_tui.formatting import NONE, half_up, moment, p_value, percent, words
 from prx_tui.text import safe_lines, safe_text
@@ -85,15 +85,17 @@ def put_details(details: ExperimentDetails, now: datetime) -> None:
     experiment = details.experiment
     put_experiment(experiment, now)
     settings = experiment.parameters.experiments
+    look = experiment.last_look
     put_fields(
         [
+            ("Tests", (single_tests(look) if look else "") or NONE),
             (
                 "Parameters",
                 f"split {settings.traffic_split:g}, at least {settings.min_sample_size} sessions an arm,"
                 f" confidence {percent(settings.confidence_level, 2)}, effect at least"
                 f" {percent(settings.min_effect_size)}, a check every"
                 f" {settings.auto_converge.check_interval_hours} h",
-            )
+            ),
         ]
     )
     for variant in (experiment.control, experiment.treatment):
@@ -130,8 +132,9 @@ def _put_variant(variant: Variant) -> None:
 
 def _sample_ratio(ratio: SampleRatio) -> str:
     told = (
-        f"{ratio.control} + {ratio.treatment} assigned, {percent(ratio.expected_treatment_share)} to treatment"
-        f" planned; Bayes factor {float(ratio.bayes_factor):.2g} (100 is a mismatch), p = {p_value(ratio.p_value)}"
+        f"{ratio.control} + {ratio.treatment} assigned, {percent(ratio.expected_treatment_share)} planned for"
+        f" treatment; Bayes factor {ratio.bayes_factor:.2g} (a mismatch from 100 on),"
+        f" p = {p_value(ratio.p_value)}"
     )
     return f"{told}: ! mismatch" if ratio.mismatch else told
 

@@ -160,7 +160,7 @@ def _show(call: Call, engine: Engine, experiment_id: str, *, details: bool) -> N
 @click.option("--min-sample-size", type=int, metavar="N", help="Scored sessions that each variant needs.")
 @pass_call
 @click.pass_context
-def create(context: click.Context, call: Call, file: str | None, **options: Any) -> None:
+def create(context: click.Context, call: Call, /, file: str | None, **options: Any) -> None:
     """Create a running experiment and print its id.
 
     A proposal file has the keys layer, hypothesis, decision_id, duration_hours, traffic_split,
@@ -193,9 +193,7 @@ def create(context: click.Context, call: Call, file: str | None, **options: Any)
     )
     split = experiment.parameters.experiments.traffic_split
     if split in (0, 1):
-        say(
-            f"warning: with traffic_split = {split:g} one variant gets no sessions, so it can never be decided"
-        )
+        say(f"warning: with traffic_split = {split:g} one variant gets no sessions: it can never be decided")
 
 
 def _proposal_of_options(options: dict[str, Any]) -> dict[str, Any]:

@@ -126,12 +126,10 @@ def remarks(present: DeploymentFitness, window: int, minimum: int, *, breakdown:
         if not present.missing_sessions:
             told.append(f"No dimension has data from {minimum} sessions")
     elif uncounted:
-        names = ", ".join(uncounted)
-        which = "* does not count" if breakdown else f"Not counted: {names}"
+        which = "*" if breakdown else ", ".join(uncounted)
         told.append(
-            f"{which}, for fewer than {minimum} sessions have data; its weight is spread over the others"
-            if len(uncounted) == 1
-            else f"{which}, for fewer than {minimum} sessions have data; their weights are spread over the others"
+            f"Not counted: {which} (fewer than {minimum} sessions with data);"
+            f" {'its weight is' if len(uncounted) == 1 else 'their weights are'} spread over the others"
         )
     if present.alert:
         told.append(

@@ -11,7 +11,7 @@ from prx_tui.formatting import NONE, half_up, moment, p_value, percent, until, w
 from prx_tui.text import safe_text
 
 if TYPE_CHECKING:
-    from prx_engine.records import Experiment, Look
+    from prx_engine.records import Comparison, Experiment, Look
 
 _COLUMNS: Final = (
     Column("Id"),
@@ -82,6 +82,12 @@ def fitness(experiment: Experiment) -> str:
 def evidence(look: Look | None) -> str:
     """Return the p-value of a look and the level that it had to reach."""
     return NONE if look is None else f"{p_value(look.p_value)} / {p_value(look.alpha_threshold)}"
+
+
+def single_tests(look: Look | Comparison) -> str:
+    """Return the p-values of the single tests behind a look or a preview, of those that were made."""
+    tests = {"Welch": look.p_welch, "Mann–Whitney": look.p_mann_whitney, "Hall": look.p_hall}
+    return ", ".join(f"{name} {p_value(p)}" for name, p in tests.items() if p is not None)
 
 
 def outlook(experiment: Experiment, now: datetime) -> str:

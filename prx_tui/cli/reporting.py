@@ -76,7 +76,7 @@ def exit_code_of(work: Callable[[], Any]) -> int:
         result = work()
         sys.stdout.flush()
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.ctx.get_help() if error.ctx else error.format_message(), err=True)
+        click.echo(error.ctx.get_help(), err=True)
         return USAGE
     except click.UsageError as error:
         say(_with_hint(error))
@@ -139,7 +139,6 @@ def options_given(context: click.Context, but: Sequence[str] = ()) -> list[str]:
         max(parameter.opts, key=len)
         for parameter in context.command.params
         if isinstance(parameter, click.Option)
-        and parameter.name is not None
         and parameter.name not in but
         and option_given(context, parameter.name)
     ]

@@ -118,7 +118,9 @@ def _option(name: str) -> str:
     help="The variant that an agent which splits its own traffic has chosen.",
 )
 @pass_call
-def record(call: Call, session: str, json_file: str | None, scores: tuple[str, ...], **options: Any) -> None:
+def record(
+    call: Call, /, session: str, json_file: str | None, scores: tuple[str, ...], **options: Any
+) -> None:
     """Record what is known of a session; call it as often as there is news.
 
     Options stand above the fields of the file.

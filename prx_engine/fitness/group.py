@@ -31,7 +31,12 @@ def counting(groups: Sequence[Moments], weights: Weights, minimum: int) -> tuple
 
 def effective_weights(weights: Weights, counted: Sequence[Dimension]) -> tuple[Fraction, ...]:
     """Return the weight of each dimension, those that do not count spread over the others in proportion."""
-    exact = exact_weights(weights.as_tuple())
+    return _effective_weights(weights.as_tuple(), tuple(counted))
+
+
+@lru_cache(maxsize=256)
+def _effective_weights(weights: tuple[float, ...], counted: tuple[Dimension, ...]) -> tuple[Fraction, ...]:
+    exact = exact_weights(weights)
     total = sum((w for w, name in zip(exact, DIMENSIONS, strict=True) if name in counted), Fraction(0))
     return tuple(
         w / total if name in counted else Fraction(0) for w, name in zip(exact, DIMENSIONS, strict=True)
@@ -85,41 +90,33 @@ def _mean(moments: Moments, used: Sequence[Fraction], counted: Sequence[Dimensio
 
 
 def _variance(moments: Moments, used: Sequence[Fraction]) -> float:
+    """Return the variance from terms that are exact until they are divided, so that none is all rounding."""
     n = moments.n
     if n < 2:
         return 0.0
-    terms = [d for d, w in enumerate(used) if w]
-    total = Fraction(0)
-    for d in terms:
-        for e in terms:
-            if d < e:
-                n_d, n_e = moments.observations(d), moments.observations(e)
-                total += (
-                    2 * used[d] * used[e] * Fraction(n, (n - 1) * n_d * n_e) * _codeviation(moments, d, e)
-                )
-        total += used[d] ** 2 * mean_variance_units(moments, d)
-    return max(float(total / UNIT**2), 0.0)
+    terms = [(d, float(w)) for d, w in enumerate(used) if w]
+    total = 0.0
+    for i, (d, w_d) in enumerate(terms):
+        total += w_d * w_d * dimension_mean_variance(moments, d)
+        for e, w_e in terms[i + 1 :]:
+            total += 2 * w_d * w_e * n / (n - 1) * mean_covariance(moments, moments, d, e)
+    return max(total, 0.0)
 
 
-def _codeviation(moments: Moments, d: int, e: int) -> Fraction:
-    """Return Σ (x_d − m_d)(x_e − m_e) over the sessions that have both, in units squared."""
-    n_d, n_e = moments.observations(d), moments.observations(e)
-    sum_d, sum_e = moments.total(d, d), moments.total(e, e)
-    return Fraction(
-        n_d * n_e * moments.product(d, e)
-        - n_d * sum_e * moments.total(d, e)
-        - n_e * sum_d * moments.total(e, d)
-        + sum_d * sum_e * moments.count(d, e),
-        n_d * n_e,
+def mean_covariance(group: Moments, part: Moments, d: int, e: int) -> float:
+    """Return Σ (x_d − m_d)(x_e − m_e) / (n_d n_e) over the sessions of ``part`` that have both dimensions.
+
+    Means and numbers are those of the whole ``group``.
+    """
+    n_d, n_e = group.observations(d), group.observations(e)
+    sum_d, sum_e = group.total(d, d), group.total(e, e)
+    numerator = (
+        n_d * n_e * part.product(d, e)
+        - n_d * sum_e * part.total(d, e)
+        - n_e * sum_d * part.total(e, d)
+        + sum_d * sum_e * part.count(d, e)
     )
-
-
-def mean_variance_units(moments: Moments, d: int) -> Fraction:
-    """Return s_d²/n_d, the variance of the mean of one dimension, in units squared; 0 below two values."""
-    n_d = moments.observations(d)
-    if n_d < 2:
-        return Fraction(0)
-    return Fraction(n_d * moments.product(d, d) - moments.total(d, d) ** 2, n_d * n_d * (n_d - 1))
+    return numerator / (n_d * n_d * n_e * n_e * UNIT**2)
 
 
 def dimension_mean(moments: Moments, d: int) -> float | None:
@@ -129,8 +126,12 @@ def dimension_mean(moments: Moments, d: int) -> float | None:
 
 
 def dimension_mean_variance(moments: Moments, d: int) -> float:
-    """Return the variance of the mean of one dimension."""
-    return float(mean_variance_units(moments, d) / UNIT**2)
+    """Return s_d²/n_d, the variance of the mean of one dimension; 0 below two values."""
+    n_d = moments.observations(d)
+    if n_d < 2:
+        return 0.0
+    numerator = n_d * moments.product(d, d) - moments.total(d, d) ** 2
+    return numerator / (n_d * n_d * (n_d - 1) * UNIT**2)
 
 
 def fitness_score(

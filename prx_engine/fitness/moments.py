@@ -34,17 +34,28 @@ _INDEX: Final = {name: position for position, name in enumerate(MOMENT_NAMES)}
 MISSING: Final[Scores] = (None,) * _D
 
 
-def _upper(letter: str, d: int, e: int) -> int:
-    return _INDEX[f"{letter}_{min(d, e)}{max(d, e)}"]
+def _positions(letter: str, *, symmetric: bool) -> tuple[tuple[int, ...], ...]:
+    """Return where the entries of a matrix are kept, by row and column."""
+    return tuple(
+        tuple(
+            _INDEX[f"{letter}_{min(d, e)}{max(d, e)}" if symmetric else f"{letter}_{d}{e}"] for e in range(_D)
+        )
+        for d in range(_D)
+    )
+
+
+_COUNTS: Final = _positions("n", symmetric=True)
+_SUMS: Final = _positions("s", symmetric=False)
+_PRODUCTS: Final = _positions("q", symmetric=True)
 
 
 @cache
 def _plan(present: tuple[int, ...]) -> tuple[list[int], list[tuple[int, int]], list[tuple[int, int, int]]]:
     """Return which entries a session with these dimensions touches, and from which scores."""
     pairs = [(d, e) for d in present for e in present if d <= e]
-    counts = [_upper("n", d, e) for d, e in pairs]
-    sums = [(_INDEX[f"s_{d}{e}"], d) for d in present for e in present]
-    products = [(_upper("q", d, e), d, e) for d, e in pairs]
+    counts = [_COUNTS[d][e] for d, e in pairs]
+    sums = [(_SUMS[d][e], d) for d in present for e in present]
+    products = [(_PRODUCTS[d][e], d, e) for d, e in pairs]
     return counts, sums, products
 
 
@@ -79,15 +90,15 @@ class Moments:
 
     def count(self, d: int, e: int) -> int:
         """Number of sessions that have both dimensions."""
-        return self.entries[_upper("n", d, e)]
+        return self.entries[_COUNTS[d][e]]
 
     def total(self, d: int, e: int) -> int:
         """Sum of dimension d over the sessions that also have e, in units."""
-        return self.entries[_INDEX[f"s_{d}{e}"]]
+        return self.entries[_SUMS[d][e]]
 
     def product(self, d: int, e: int) -> int:
         """Sum of products of the two dimensions, in units squared."""
-        return self.entries[_upper("q", d, e)]
+        return self.entries[_PRODUCTS[d][e]]
 
     def observations(self, d: int) -> int:
         """Number of sessions that have the dimension."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from prx_engine.store.database import Store, connect
+import os
+
+from prx_engine.errors import StoreError
+from prx_engine.store.database import Store, connect, sqlite_path
+from prx_engine.text import shown
 
 
 class ChangeWatch:
@@ -21,17 +25,32 @@ class ChangeWatch:
         )
         self._seen: object = None
         self._store = store
+        self._path = None if store.postgresql else sqlite_path(store.url)
+        self._file = self._identity()
 
     def changed(self) -> bool:
         """Tell whether anything was written since the last call; the first call says yes.
 
         Raises:
-            StoreError: if the database cannot be asked.
+            StoreError: if the database cannot be asked, or its file is gone or another one now.
         """
+        if self._identity() != self._file:
+            # SQLite would go on reading the deleted file, and nothing would ever change in it.
+            raise StoreError(f"database {shown(str(self._path))}: its file was removed or replaced")
         token = self._store.translated(lambda: self._database.execute_sql(self._statement).fetchone()[0])
         changed = bool(token != self._seen)
         self._seen = token
         return changed
+
+    def _identity(self) -> tuple[int, int] | None:
+        """Return what tells the present file from another one of the same name; None if there is none."""
+        if self._path is None:
+            return None
+        try:
+            status = os.stat(self._path)
+        except FileNotFoundError:
+            return None
+        return status.st_dev, status.st_ino
 
     def close(self) -> None:
         """Close the connection."""

@@ -63,13 +63,15 @@ ACTIONS: Final = (
     Action("copy_id", "y", "copy id", "Copy the experiment's id", _ON_ONE, 12),
     Action("reread", "ctrl+r", "read again", "Read everything again", _EVERYWHERE, 15, shown="^r"),
     Action("help", "?", "help", "All keys", _EVERYWHERE, 1),
-    Action("command_palette", "ctrl+p", "palette", "Command palette", _EVERYWHERE, 11, palette=False, shown="^p"),
+    Action(
+        "command_palette", "ctrl+p", "palette", "Command palette", _EVERYWHERE, 11, palette=False, shown="^p"
+    ),
     Action("quit", "q", "quit", "Quit", _EVERYWHERE, 1),
     Action("down", "j,down", "", "One down", _EVERYWHERE, palette=False, shown="j ↓"),
     Action("up", "k,up", "", "One up", _EVERYWHERE, palette=False, shown="k ↑"),
     Action("top", "g,home", "", "To the top", _EVERYWHERE, palette=False, shown="g home"),
     Action("bottom", "G,end", "", "To the bottom", _EVERYWHERE, palette=False, shown="G end"),
-)  # fmt: skip
+)
 
 
 def available(place: Place, *, read_only: bool) -> list[Action]:

@@ -48,6 +48,8 @@ _SILENT_SECONDS: Final = 3.0
 """A worker that reads for so long waits for somebody who has locked the database."""
 
 _TOLD_SECONDS: Final = 8.0
+_TREATMENT_ON_DARK: Final = "#c7a0ff"
+_TREATMENT_ON_LIGHT: Final = "#7a35b8"
 _LIGHT_BACKGROUNDS: Final = frozenset({"7", "15"})
 
 
@@ -121,6 +123,10 @@ class Dashboard(App[None]):
         )
         if os.environ.get("COLORFGBG", "").rpartition(";")[2] in _LIGHT_BACKGROUNDS:
             self.theme = "textual-light"
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        # Themes like to give accent and warning one colour; the treatment must not look like a warning.
+        return {"treatment": _TREATMENT_ON_DARK if self.current_theme.dark else _TREATMENT_ON_LIGHT}
 
     def get_default_screen(self) -> Screen[None]:
         return ExperimentsScreen()

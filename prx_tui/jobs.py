@@ -26,7 +26,9 @@ def start(
 
     Args:
         engine: passed to ``work``; the thread's connection is closed at its end.
-        done, failed: called with the result or the error, through ``hand_over``.
+        work: what to do.
+        done: called with the result, through ``hand_over``.
+        failed: called with the error, likewise.
         hand_over: calls a function with its arguments where the screen lives.
     """
 

@@ -137,7 +137,8 @@ def _rollback_refusal(experiment: Experiment) -> str:
 def _promote_question(experiment: Experiment) -> str:
     touched = _touched(experiment)
     if not experiment.active:
-        return f"Promote {name(experiment)}? The promotion that is {experiment.promotion} is tried again: {touched}."
+        again = f"The promotion that is {experiment.promotion} is tried again: {touched}."
+        return f"Promote {name(experiment)}? {again}"
     warning = ""
     if experiment.blocked_by:
         blocks = " and ".join(block.replace("_", " ") for block in experiment.blocked_by)

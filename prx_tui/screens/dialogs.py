@@ -83,9 +83,12 @@ class Question(ModalScreen[Request | None]):
         verb = OPERATIONS[self.operation].verb
         return [
             (),
-            line(Span("y", "key"), f" {verb}   ", Span("n", "key"), " or ", Span("esc", "key"), " leave it   ",
-                 Span("w", "key"), " say why"),
-        ]  # fmt: skip
+            line(
+                *(Span("y", "key"), f" {verb}   "),
+                *(Span("n", "key"), " or ", Span("esc", "key"), " leave it   "),
+                *(Span("w", "key"), " say why"),
+            ),
+        ]
 
     def request(self) -> Request:
         """Return what is asked for."""

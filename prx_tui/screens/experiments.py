@@ -27,7 +27,7 @@ from prx_tui.widgets.tab_bar import TabBar
 
 _MARK_SECONDS = 3.0
 _LEAST_ROWS = 6
-_TALLEST_CHART = 14
+_TALLEST_CHART = 24
 _LOWEST_CHART = 6
 
 
@@ -147,16 +147,14 @@ class ExperimentsScreen(TargetScreen):
 
     def _pane_lines(self, snapshot: Snapshot, experiment: Experiment, width: int, room: int) -> list[Line]:
         now = self.clock_now or snapshot.now
-        head = line(
-            Span(f"{experiment.layer} ", "dim"), Span(safe_text(experiment.hypothesis), "strong")
-        )
+        head = line(Span(f"{experiment.layer} ", "dim"), Span(safe_text(experiment.hypothesis), "strong"))
         lines: list[Line] = [line(Span("─" * width, "dim")), fit(head, width)]
         for paragraph in story(experiment, now, enabled=snapshot.enabled, decides=snapshot.decides):
             lines += wrap(paragraph, width)
         height = min(room - len(lines) - 1, _TALLEST_CHART)
         points = snapshot.trends.get(experiment.experiment_id, ())
         if height >= _LOWEST_CHART and points:
-            lines += [(), *fitness_chart(experiment, points, min(width, 120), height)]
+            lines += [(), *fitness_chart(experiment, points, width, height)]
         return lines
 
     # Keys

@@ -72,7 +72,8 @@ def chart(series: Sequence[Series], axis: Axis, width: int, height: int) -> list
     Args:
         series: drawn in this order, the later ones on top.
         axis: range and labels of x.
-        width, height: in cells; too small a chart is empty.
+        width: in cells; too small a chart is empty.
+        height: in lines.
     """
     names = max((len(one.name) for one in series), default=0) + 1
     columns, rows = width - _LABEL_WIDTH - 2 - names, height - 1

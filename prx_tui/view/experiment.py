@@ -8,9 +8,18 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from prx_engine.dimensions import DIMENSIONS
+from prx_engine.dimensions import DIMENSIONS, Dimension
 from prx_engine.ids import short
-from prx_engine.records import Event, Experiment, ExperimentDetails, FitnessScore, Look, TrendPoint, Variant
+from prx_engine.records import (
+    DimensionScore,
+    Event,
+    Experiment,
+    ExperimentDetails,
+    FitnessScore,
+    Look,
+    TrendPoint,
+    Variant,
+)
 from prx_tui.formatting import NONE, half_up, hours, moment, p_value, percent
 from prx_tui.text import safe_lines, safe_text
 from prx_tui.view.chart import Axis, Series, chart
@@ -30,6 +39,9 @@ _STAGES: Final = ("create", "run", "evaluate", "converge")
 _LONGEST_DIFF: Final = 2_000
 _LONGEST_LINE: Final = 1_000
 _ENOUGH_FOR_A_RATE: Final = 5
+_ROOMY_TABLE: Final = 100
+_NOTABLE: Final = 0.05
+_SAME_WEIGHT: Final = 0.005
 
 
 def title(experiment: Experiment, found: Sequence[Notice], width: int) -> Line:
@@ -38,7 +50,7 @@ def title(experiment: Experiment, found: Sequence[Notice], width: int) -> Line:
         [
             (0, line(Span(experiment.layer, "strong"))),
             (1, line(Span(f"…{short(experiment.experiment_id)}", "dim"))),
-            (2, line(Span(f"decision {safe_text(experiment.decision_id or NONE, 24)}", "dim"))),
+            (2, line(Span(_decision(experiment), "dim"))),
             (0, status_cell(experiment, found)),
         ],
         max(width * 2 // 3, 24),
@@ -70,11 +82,13 @@ def story(
     Args:
         experiment: as it stands.
         now: by the engine's clock.
-        enabled, decides: the two switches of the configuration.
+        enabled: whether experiments are switched on.
+        decides: whether a check may conclude alone.
         reason: why an ended experiment ended, from its log.
     """
     found = [
-        line(Span(f"▲ {notice.text}", "attention")) for notice in notices(experiment, now, enabled=enabled)
+        line(Span(f"▲ {notice.head} ", "attention"), notice.text)
+        for notice in notices(experiment, now, enabled=enabled)
     ]
     if not experiment.active:
         return [*found, *_ending(experiment, now, reason)]
@@ -140,6 +154,10 @@ def fitness_chart(
     experiment: Experiment, points: Sequence[TrendPoint], width: int, height: int
 ) -> list[Line]:
     """Return the course of both arms' fitness over time as a chart; empty if there is nothing to draw."""
+    least = experiment.parameters.fitness.min_sessions_for_score
+    # The means of a handful of sessions jump about and would set the scale for all that follows.
+    steady = [p for p in points if min(p.control_sessions, p.treatment_sessions) >= least]
+    points = steady if len(steady) > 1 else points
     if not points:
         return []
     created = experiment.created_at
@@ -175,33 +193,35 @@ def boundary_chart(looks: Sequence[Look], width: int, height: int) -> list[Line]
 
 def dimension_lines(details: ExperimentDetails, width: int) -> list[Line]:
     """Return a table of the dimensions: both arms, difference, p, weight, data, and what does not count."""
-    heads = ("dimension", "control", "treatment", "difference", "p × n", "weight", "with data")
-    weights = details.experiment.control_fitness.dimensions
-    table = []
-    for name in DIMENSIONS:
-        one = details.dimensions[name]
-        weight = weights[name]
-        significant = one.p_adjusted is not None and one.p_adjusted < 0.05
-        table.append(
-            [
-                line(Span(name, "" if one.counts else "dim")),
-                line(half_up(one.control, 3)),
-                line(half_up(one.treatment, 3)),
-                line(Span(half_up(one.difference, 3, signed=True), "strong" if significant else "")),
-                line(Span(p_value(one.p_adjusted), "strong" if significant else "")),
-                line(_weight_words(weight.weight, weight.configured_weight)),
-                line(
-                    f"{one.control_sessions} / {one.treatment_sessions}",
-                    Span("" if one.counts else f"  {_why_not(details, name)}", "attention"),
-                ),
-            ]
-        )
+    roomy = width >= _ROOMY_TABLE
+    heads = ("dimension", "control", "treatment", "diff", "p × n", "weight", "with data")
+    table = [_dimension_row(details, name, roomy=roomy) for name in DIMENSIONS]
+    lines = _table(heads, table, width, right={1, 2, 3, 4, 5})
+    left_out = [name for name in DIMENSIONS if not details.dimensions[name].counts]
+    if left_out and not roomy:
+        reasons = "; ".join(f"{name}: {_why_not(details, name)}" for name in left_out)
+        lines += wrap(line(Span(f"Not counted: {reasons}.", "attention")), width, "  ")
     compared = sum(one.p_adjusted is not None for one in details.dimensions.values())
-    note = (
-        f"p × n is Welch's p times the {compared} dimensions compared, at most 1 (Bonferroni)."
-        " The weight of what does not count is spread over the others, alike in both arms."
-    )
-    return [*_table(heads, table, width, right={1, 2, 3, 4, 5}), (), *wrap(line(Span(note, "dim")), width)]
+    note = f"p × n is Welch's p times the {compared} dimensions compared, at most 1 (Bonferroni)."
+    if left_out:
+        note += " The weight of what does not count is spread over the others, alike in both arms."
+    return [*lines, (), *wrap(line(Span(note, "dim")), width)]
+
+
+def _dimension_row(details: ExperimentDetails, name: Dimension, *, roomy: bool) -> list[Line]:
+    one = details.dimensions[name]
+    weight = details.experiment.control_fitness.dimensions[name]
+    tone: Tone = "strong" if one.p_adjusted is not None and one.p_adjusted < _NOTABLE else ""
+    why_not = "" if one.counts or not roomy else f"  not counted: {_why_not(details, name)}"
+    return [
+        line(Span(name, "" if one.counts else "dim")),
+        line(half_up(one.control, 3)),
+        line(half_up(one.treatment, 3)),
+        line(Span(half_up(one.difference, 3, signed=True), tone)),
+        line(Span(p_value(one.p_adjusted), tone)),
+        line(_weight_words(weight, roomy=roomy)),
+        line(f"{one.control_sessions}/{one.treatment_sessions}", Span(why_not, "attention")),
+    ]
 
 
 def look_lines(details: ExperimentDetails, width: int) -> list[Line]:
@@ -265,6 +285,11 @@ def end_reason(events: Sequence[Event]) -> str:
 
 
 # What happens next
+
+
+def _decision(experiment: Experiment) -> str:
+    name = safe_text(experiment.decision_id or NONE, 24)
+    return name if name.casefold().startswith("decision") else f"decision {name}"
 
 
 def _next_check(experiment: Experiment, now: datetime) -> str:
@@ -348,9 +373,14 @@ def _ending(experiment: Experiment, now: datetime, reason: str) -> list[Line]:
     head = line(Span(f"{experiment.status.capitalize()} {ago} ago", "strong"))
     if experiment.status != "cancelled":
         head = line(head, Span(f": {words}", "strong"))
-    lines = [line(head, f". {reason}" if reason else ".")]
+    lines = [line(head, f". {_sentence(reason)}" if reason else ".")]
     consequence = _consequence(experiment)
     return [*lines, line(consequence)] if consequence else lines
+
+
+def _sentence(text: str) -> str:
+    """Return a reason as a sentence; a name in it may begin small, so only the first letter changes."""
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '!', '?', '…')) else '.'}"
 
 
 def _consequence(experiment: Experiment) -> str:
@@ -416,48 +446,55 @@ def _table(heads: Sequence[str], table: Sequence[Sequence[Line]], width: int, ri
 
 
 def _looks_table(looks: Sequence[Look], width: int) -> list[Line]:
-    heads = ("look", "when", "sessions", "lift", "p / needs", "z / boundary", "α spent", "what followed")
-    table = [
-        [
-            line(str(look.k)),
-            line(look.at.strftime("%m-%d %H:%M")),
-            line(f"{look.control_sessions} / {look.treatment_sessions}"),
-            line(percent(look.lift, signed=True)),
-            line(
-                Span(p_value(look.p_value), "strong" if look.significant else ""),
-                Span(f" / {p_value(look.alpha_threshold)}", "dim"),
-            ),
-            line(half_up(look.z, 2, signed=True), Span(f" / {half_up(look.boundary, 2)}", "dim")),
-            line(p_value(look.alpha_spent)),
-            line(Span(_followed(look), "" if look.held else "dim")),
-        ]
-        for look in looks
+    heads = [
+        *("look", "when", "sessions", "lift", "(interval)", "p / needs", "z / boundary", "α spent"),
+        "what followed",
     ]
-    return _table(heads, table, width, right={0, 3})
+    # On a narrow terminal the interval and the sum of alpha give way.
+    kept = [index for index in range(len(heads)) if width >= _ROOMY_TABLE or index not in (4, 7)]
+    table = [[cells[index] for index in kept] for cells in map(_look_cells, looks)]
+    right = {place for place, index in enumerate(kept) if index in (0, 3)}
+    return _table([heads[index] for index in kept], table, width, right)
 
 
-def _followed(look: Look) -> str:
-    words = safe_text(look.outcome.replace("_", " "), 40)
+def _look_cells(look: Look) -> list[Line]:
     interval = look.lift_interval
-    where = f"  {interval_words(interval.lower, interval.upper)}" if interval else ""
-    return f"{'goes on' if words == 'look' else words}{where}"
+    followed = safe_text(look.outcome.replace("_", " "), 40)
+    return [
+        line(str(look.k)),
+        line(look.at.strftime("%m-%d %H:%M")),
+        line(f"{look.control_sessions}/{look.treatment_sessions}"),
+        line(percent(look.lift, signed=True)),
+        line(Span(interval_words(interval.lower, interval.upper) if interval else NONE, "dim")),
+        line(
+            Span(p_value(look.p_value), "strong" if look.significant else ""),
+            Span(f" / {p_value(look.alpha_threshold)}", "dim"),
+        ),
+        line(half_up(look.z, 2, signed=True), Span(f" / {half_up(look.boundary, 2)}", "dim")),
+        line(p_value(look.alpha_spent)),
+        line(Span("goes on" if followed == "look" else followed, "" if look.held else "dim")),
+    ]
 
 
-def _weight_words(weight: float, configured: float) -> str:
-    used = half_up(weight, 2)
-    return used if abs(weight - configured) < 0.005 else f"{half_up(configured, 2)} → {used}"
+def _weight_words(score: DimensionScore, *, roomy: bool) -> str:
+    if not score.counts:
+        return "spread" if score.configured_weight else NONE
+    used = half_up(score.weight, 2)
+    if not roomy or abs(score.weight - score.configured_weight) < _SAME_WEIGHT:
+        return used
+    return f"{half_up(score.configured_weight, 2)} → {used}"
 
 
-def _why_not(details: ExperimentDetails, name: Any) -> str:
+def _why_not(details: ExperimentDetails, name: Dimension) -> str:
     one = details.dimensions[name]
     if details.experiment.control_fitness.dimensions[name].configured_weight == 0:
-        return "not counted: weight 0"
+        return "weight 0"
     if not one.control_sessions and not one.treatment_sessions:
-        return "not counted: no data"
+        return "no data"
     if details.looks:
-        return "not counted: fewer than 30 in an arm at the first look"
+        return "fewer than 30 at look 1"
     least = details.experiment.parameters.fitness.min_sessions_for_score
-    return f"not counted: fewer than {least} in an arm"
+    return f"fewer than {least}"
 
 
 # Changes

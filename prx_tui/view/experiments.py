@@ -48,11 +48,11 @@ class Shown:
 
 COLUMNS: Final = (
     Column("status", "status", compact=1),
-    Column("layer", "layer"),
+    Column("layer", ""),
     Column("hypothesis", "hypothesis", flexible=True),
-    Column("sessions", "sessions C/T", importance=2),
+    Column("sessions", "sessions C/T", importance=1),
     Column("fitness", "fitness C → T", importance=4),
-    Column("lift", "lift", importance=1, right=True),
+    Column("lift", "lift", importance=2, right=True),
     Column("interval", "(interval)", importance=6),
     Column("p", "p / needs", importance=3),
     Column("trend", "trend", importance=7),
@@ -76,11 +76,17 @@ def shown(
         Shown(
             experiment,
             tuple(notices(experiment, now, enabled=enabled)),
-            tuple(point.treatment for point in trends.get(experiment.experiment_id, ())),
+            steady_treatment(experiment, trends.get(experiment.experiment_id, ())),
             now,
         )
         for experiment in experiments
     ]
+
+
+def steady_treatment(experiment: Experiment, points: Sequence[TrendPoint]) -> tuple[float | None, ...]:
+    """Return the course of the treatment's fitness; its first sessions, which jump about, are left out."""
+    least = experiment.parameters.fitness.min_sessions_for_score
+    return tuple(point.treatment for point in points if point.treatment_sessions >= least)
 
 
 def in_tab(experiment: Experiment, tab: Tab) -> bool:
@@ -202,7 +208,7 @@ def essence(experiment: Experiment) -> tuple[str, ...]:
 def _sessions(experiment: Experiment) -> Line:
     control, treatment = experiment.control_sessions, experiment.treatment_sessions
     mismatch = experiment.active and "sample_ratio_mismatch" in experiment.blocked_by
-    counts = Span(f"{control} / {treatment}", "attention" if mismatch else "")
+    counts = Span(f"{control}/{treatment}", "attention" if mismatch else "")
     scored = min(experiment.control_fitness.sessions, experiment.treatment_fitness.sessions)
     needed = experiment.parameters.experiments.min_sample_size
     if experiment.active and scored < needed:
@@ -220,7 +226,7 @@ def _fitness(experiment: Experiment) -> Line:
 def _lift(experiment: Experiment) -> Line:
     look = experiment.last_look
     if look is None:
-        return line(Span("collecting" if experiment.active else NONE, "dim"))
+        return line(Span(NONE, "dim"))
     return line(Span(percent(look.lift, signed=True), "strong" if look.significant else ""))
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date
+from datetime import date, timedelta
 from typing import Final
 
 from prx_engine.dimensions import DIMENSIONS
 from prx_engine.records import DeploymentFitness, DimensionScore, FitnessScore, HistoryDay
-from prx_tui.formatting import half_up, hours, percent
+from prx_tui.formatting import half_up, percent
 from prx_tui.view.chart import Axis, Series, chart
 from prx_tui.view.spans import Line, Span, Tone, fit, line, wrap
 from prx_tui.view.sparkline import common_scale, sparkline
@@ -24,13 +24,13 @@ _NAME_WIDTH: Final = max(len(name) for name in DIMENSIONS)
 def headline(deployment: DeploymentFitness, width: int) -> list[Line]:
     """Return the figure, what it rests on, where it is going, and the alert if there is one."""
     fitness = deployment.fitness
-    window = hours(fitness.window.end - fitness.window.start)
+    window = round((fitness.window.end - fitness.window.start) / timedelta(hours=1))
     lines = [
         line(
             Span("Fitness ", "strong"),
             Span(half_up(fitness.composite, 3), "attention" if deployment.alert else "strong"),
             Span(_error(fitness), "dim"),
-            f"  over {fitness.sessions} sessions of the last {window}",
+            f"  over {fitness.sessions} sessions of the last {window} h",
         )
     ]
     if deployment.missing_sessions:

@@ -78,10 +78,11 @@ def fitness_words(deployment: DeploymentFitness, history: Sequence[HistoryDay]) 
         return line("fitness ", Span(f"– ({fitness.sessions} of {wanted} sessions)", "dim"))
     tone = "attention" if deployment.alert else "strong"
     days = [day.fitness.composite if day.fitness.valid else None for day in history[-_SPARK_DAYS:]]
+    blocks = sparkline(days, 7, common_scale(days)).strip()
     parts: list[Line | Span | str] = [
         "fitness ",
         Span(half_up(fitness.composite, 2), tone),  # type: ignore[arg-type]
-        Span(f" {sparkline(days, 7, common_scale(days))}", "treatment"),
+        Span(f" {blocks}" if blocks else "", "treatment"),
     ]
     if deployment.alert:
         parts.append(

@@ -45,11 +45,13 @@ class Notice(NamedTuple):
     Attributes:
         rank: 0 is the most urgent.
         short: fits into a table.
-        text: a sentence or two that say what it is and what to do.
+        head: says what it is.
+        text: says more, and what to do.
     """
 
     rank: int
     short: str
+    head: str
     text: str
 
 
@@ -91,7 +93,8 @@ def _verdict(experiment: Experiment) -> list[Notice]:
         Notice(
             0,
             f"verdict: {words}",
-            f"Verdict: {words}. The engine may not decide alone here, so it waits for you:"
+            f"Verdict: {words}.",
+            "The engine may not decide alone here, so it waits for you:"
             " p promotes the treatment, r rejects it, e lets it run on.",
         )
     ]
@@ -108,7 +111,8 @@ def _blocks(experiment: Experiment) -> list[Notice]:
             Notice(
                 1,
                 "ratio mismatch",
-                f"Sample ratio mismatch: {experiment.control_sessions} + {experiment.treatment_sessions}"
+                "Sample ratio mismatch:",
+                f"{experiment.control_sessions} + {experiment.treatment_sessions}"
                 f" sessions where {_share(1 - split)} : {_share(split)} was planned, so the arms cannot be"
                 " compared. Nothing is promoted by itself; find out which sessions go missing, or cancel."
                 + won,
@@ -119,7 +123,8 @@ def _blocks(experiment: Experiment) -> list[Notice]:
             Notice(
                 1,
                 "attrition",
-                "Attrition: one arm loses more sessions before they are scored than the other, so the arms"
+                "Attrition:",
+                "one arm loses more sessions before they are scored than the other, so the arms"
                 " cannot be compared. Nothing is promoted by itself; find out why, or cancel." + won,
             )
         )
@@ -133,7 +138,8 @@ def _promotion(experiment: Experiment) -> list[Notice]:
         Notice(
             0,
             "promotion conflict",
-            "Promotion conflict: somebody has changed what the treatment changes, so nothing was written."
+            "Promotion conflict:",
+            "somebody has changed what the treatment changes, so nothing was written."
             " Look at the changes, mend the target, then p tries again.",
         )
     ]
@@ -147,8 +153,8 @@ def _overdue(experiment: Experiment, now: datetime, enabled: bool) -> list[Notic
         Notice(
             2,
             f"overdue {hours(now - due)}",
-            f"The check is overdue by {hours(now - due)}: nothing concludes until a dashboard,"
-            " `prx evolution watch` or cron runs it.",
+            f"The check is overdue by {hours(now - due)}:",
+            "nothing concludes until a dashboard, `prx evolution watch` or cron runs it.",
         )
     ]
 
@@ -158,7 +164,12 @@ def _undecidable(experiment: Experiment) -> list[Notice]:
     if not experiment.active or 0 < split < 1:
         return []
     return [
-        Notice(3, "one arm only", f"All traffic goes to one arm (split {split:g}): it can never be decided.")
+        Notice(
+            3,
+            "one arm only",
+            "One arm only.",
+            f"All traffic goes to one arm (split {split:g}): it can never be decided.",
+        )
     ]
 
 

@@ -11,13 +11,13 @@ from prx_tui.view.spans import Line, Tone
 
 STYLES: Final[dict[Tone, str]] = {
     "": "",
-    "dim": "$text-muted",
+    "dim": "$foreground 62%",
     "strong": "bold",
     "attention": "bold $text-warning",
     "bad": "$text-error",
     "good": "$text-success",
     "control": "$text-primary",
-    "treatment": "$text-accent",
+    "treatment": "$treatment",
     "key": "bold $text-accent",
 }
 

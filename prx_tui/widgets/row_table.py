@@ -24,7 +24,7 @@ from prx_tui.widgets.painting import painted
 
 CURSOR_MARK = "❯"
 CHANGED_MARK = "•"
-_GUTTER = 2
+_GUTTER = 3
 
 
 class RowTable(ScrollView, can_focus=True):
@@ -226,7 +226,7 @@ class RowTable(ScrollView, can_focus=True):
         cells = [
             fit(row.cells[column], size, right=self._columns[column].right) for column, size in self._layout
         ]
-        spans = line(Span(mark, "strong"), Span(changed, "attention"), *_spread(cells))
+        spans = line(Span(mark, "strong"), Span(changed, "attention"), " ", *_spread(cells))
         content = painted(fit(spans, width))
         if under_cursor:
             focused = "$block-cursor-background" if self.has_focus else "$block-cursor-blurred-background"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -29,6 +30,7 @@ from prx_engine.experiments.lifecycle import Lifecycle, Proposal
 from prx_engine.experiments.promotion import Promotion
 from prx_engine.experiments.trend import trend
 from prx_engine.ids import IdSource, uuid7
+from prx_engine.promotion import Place
 from prx_engine.records import (
     ACTIVE,
     Assignment,
@@ -40,6 +42,7 @@ from prx_engine.records import (
     HistoryDay,
     ImportReport,
     Preview,
+    Snapshot,
     Status,
     TrendPoint,
     Variant,
@@ -53,7 +56,10 @@ if TYPE_CHECKING:
     from prx_engine.scoring.scores import Scorer
     from prx_engine.sessions.assignment import Assigner
     from prx_engine.sessions.ledger import ExperimentWindows
+    from prx_engine.sessions.live import LiveSession
     from prx_engine.sessions.recording import Recorder
+    from prx_engine.telemetry.following import TelemetryFollower
+    from prx_engine.telemetry.importing import Target
 
 StatusFilter = Status | Literal["active", "all"]
 
@@ -68,15 +74,23 @@ class Engine:
     """
 
     def __init__(
-        self, store: Store, configuration: ConfigurationFile, clock: Clock, ids: IdSource, actor: str
+        self,
+        store: Store,
+        configuration: ConfigurationFile,
+        clock: Clock,
+        ids: IdSource,
+        actor: str,
+        *,
+        read_only: bool = False,
     ) -> None:
         self._store = store
         self._configuration = configuration
         self._clock = clock
         self._actor = actor
+        self._read_only = read_only
         self._catalog = Catalog(store, clock)
         self._lifecycle = Lifecycle(store, self._catalog, clock, ids)
-        self._promotion = Promotion(store, self._catalog, self._lifecycle, clock)
+        self._promotion = Promotion(store, self._catalog, self._lifecycle, clock, ids, self._place)
         self._scorer: tuple[FitnessSettings, Scorer] | None = None
 
     @classmethod
@@ -89,6 +103,7 @@ class Engine:
         *,
         actor: str | None = None,
         create: bool = True,
+        read_only: bool = False,
     ) -> Self:
         """Open a deployment.
 
@@ -101,6 +116,7 @@ class Engine:
             ids: makes experiment ids; UUIDv7 if not given.
             actor: who is named in the log for what this engine is told to do; the user if not given.
             create: whether to make a database that does not exist.
+            read_only: whether to leave an interrupted promotion to others, and never promote by itself.
 
         Raises:
             ConfigurationError: if the configuration is not valid.
@@ -114,13 +130,18 @@ class Engine:
             or _beside(configuration.path, settings.database)
             or default_database()
         )
-        return cls(
+        engine = cls(
             Store(url, create=create),
             configuration,
             clock or clock_from_environment(os.environ),
             ids or uuid7,
             actor or _user(),
+            read_only=read_only,
         )
+        if not read_only:
+            with suppress(PrxError):  # the next check says what is wrong
+                engine._promotion.recover()
+        return engine
 
     def close(self) -> None:
         """Close this thread's connection to the database."""
@@ -216,21 +237,84 @@ class Engine:
         lines: Iterable[bytes],
         name: str = "-",
         *,
+        format: str = "native",
         on_rejected: Callable[[int, bytes], object] | None = None,
     ) -> ImportReport:
-        """Record native session lines.
+        """Record lines of telemetry.
 
         Args:
             lines: raw lines of UTF-8.
             name: of the file, for messages.
+            format: of the lines; ``auto`` recognises it by content.
             on_rejected: called with number and raw bytes of each line that is refused.
 
         Raises:
+            InvalidInput: if there is no such format.
             StoreError: if the database fails; lines recorded before stay.
         """
         from prx_engine.telemetry.importing import import_lines
+        from prx_engine.telemetry.registry import FileReader
 
-        return import_lines(name, lines, self._recorder, self._deployment_scorer(), on_rejected)
+        reader = FileReader(format, self.settings.telemetry)
+        return import_lines(name, lines, reader, self._target(), on_rejected)
+
+    def import_file(
+        self,
+        path: str | Path,
+        *,
+        format: str = "auto",
+        on_rejected: Callable[[int, bytes], object] | None = None,
+        on_progress: Callable[[int], object] | None = None,
+    ) -> ImportReport:
+        """Record what a file of telemetry tells; it may be compressed, a document, or PRX's memory.
+
+        Reading it again changes nothing.
+
+        Args:
+            path: the file.
+            format: of the file; ``auto`` recognises it by content.
+            on_rejected: called with number and raw bytes of each line that is refused.
+            on_progress: called now and then with the number of bytes read.
+
+        Raises:
+            InvalidInput: if there is no such format.
+            OSError: if the file cannot be read.
+            StoreError: if the database fails; lines recorded before stay.
+        """
+        from prx_engine.telemetry.importing import import_file
+        from prx_engine.telemetry.registry import FileReader
+
+        reader = FileReader(format, self.settings.telemetry)
+        return import_file(Path(path), str(path), reader, self._target(), on_rejected, on_progress)
+
+    def follow(self, *sources: str, format: str = "auto") -> TelemetryFollower:
+        """Return a follower of telemetry; each of its polls records what is new.
+
+        Args:
+            sources: files, folders or globs; what the configuration names if there are none.
+            format: of these files.
+
+        Raises:
+            InvalidInput: if there is no such format.
+        """
+        from prx_engine.telemetry.following import TelemetryFollower
+        from prx_engine.telemetry.registry import source
+
+        given = [source(path, format) for path in sources]
+        base = Path() if given else self._configuration.path.parent
+        return TelemetryFollower(self._target, lambda: self.settings.telemetry, base, given or None)
+
+    def session(self, session_id: str, *, raises: bool = False, **fields: Any) -> LiveSession:
+        """Return a session that reports as it runs: a context manager, and a decorator, also for async.
+
+        Args:
+            session_id: the agent's own name of the session.
+            raises: whether errors of the experiments reach the agent; else they are only logged.
+            fields: to record at its start, such as ``cluster``.
+        """
+        from prx_engine.sessions.live import LiveSession
+
+        return LiveSession(self, session_id, fields, raises=raises)
 
     # Experiments
 
@@ -262,7 +346,9 @@ class Engine:
             min_sample_size: instead of the configured one.
 
         Raises:
-            InvalidInput: if a value is not allowed.
+            InvalidInput: if a value is not allowed, or another layer's experiment touches the same key
+                or file.
+            PromotionRefused: if the treatment could not be promoted into the files as they are.
             LayerOccupied: if the layer has an active experiment.
             WrongState: if experiments are switched off.
         """
@@ -274,11 +360,13 @@ class Engine:
             )
         if layer not in LAYERS:
             raise InvalidInput(f"layer: found {shown(layer)}; allowed: {', '.join(LAYERS)}")
+        arms = _variant("control", control), _variant("treatment", treatment)
         proposal = Proposal(
             layer=layer,
             hypothesis=_text(hypothesis, "hypothesis"),
-            control=_variant("control", control),
-            treatment=_variant("treatment", treatment),
+            control=arms[0],
+            treatment=arms[1],
+            base=self._promotion.base(*arms),
             parameters=_pinned(
                 settings,
                 {
@@ -345,7 +433,10 @@ class Engine:
         return self._store.read(work)
 
     def check(self, experiment_id: str | None = None) -> list[CheckResult]:
-        """Check one experiment, or all active ones; only what is due is analysed.
+        """Check one experiment, or all active ones and all promoted ones that are still watched.
+
+        Only what is due is analysed. What wins is promoted, and what does harm afterwards is rolled back,
+        unless this engine is read-only or on another host.
 
         Raises:
             NotFound, Ambiguous: if the id fits no experiment, or several.
@@ -382,13 +473,21 @@ class Engine:
         self._lifecycle.extend(experiment_id, hours, reason, self._actor)
         return self.experiment(experiment_id)
 
-    def promote(self, experiment_id: str, reason: str = "") -> Experiment:
+    def promote(self, experiment_id: str, reason: str = "", *, force: bool = False) -> Experiment:
         """Make the treatment the default, whatever the statistics say; also a pending promotion's retry.
+
+        Look at ``promotion`` of the result: it is ``applied``, or else still ``pending`` or in
+        ``conflict`` with the agent's files, and ``promotion_note`` says why in one line.
+
+        Args:
+            experiment_id: active, or converged with its promotion pending or in conflict.
+            reason: for the log.
+            force: whether to overwrite values that are not what they were at creation.
 
         Raises:
             WrongState: if there is nothing to promote.
         """
-        self._promotion.promote(experiment_id, reason, self._actor)
+        self._promotion.promote(experiment_id, reason, self._actor, force=force)
         return self.experiment(experiment_id)
 
     def reject(self, experiment_id: str, reason: str = "") -> Experiment:
@@ -400,14 +499,27 @@ class Engine:
         self._lifecycle.reject(experiment_id, reason, self._actor)
         return self.experiment(experiment_id)
 
-    def rollback(self, experiment_id: str, reason: str = "") -> Experiment:
-        """Take an applied promotion back.
+    def rollback(
+        self, experiment_id: str | None = None, reason: str = "", *, force: bool = False
+    ) -> Experiment:
+        """Take an applied promotion back, the last one if none is named.
+
+        Args:
+            experiment_id: whose.
+            reason: for the log.
+            force: whether to take back values that are not what they were promoted as.
 
         Raises:
+            NotFound: if none is named and none is applied.
             WrongState: if it is not applied.
+            PromotionConflict: naming what has been edited since; nothing was changed.
+            PromotionRefused: if it cannot be taken back here and now; nothing was changed.
         """
-        self._promotion.roll_back(experiment_id, reason, self._actor)
-        return self.experiment(experiment_id)
+        return self.experiment(self._promotion.roll_back(experiment_id, reason, self._actor, force=force))
+
+    def snapshots(self, limit: int | None = None) -> list[Snapshot]:
+        """Return what promotions and rollbacks have replaced, one entry a file, the newest first."""
+        return self._promotion.snapshots(limit)
 
     # The deployment
 
@@ -485,7 +597,16 @@ class Engine:
             self._promotion,
             self._clock,
             lambda: self.settings.experiments,
+            promotes=not self._read_only,
         )
+
+    def _place(self) -> Place:
+        return Place.of(self._configuration.path, self.settings.promotion)
+
+    def _target(self) -> Target:
+        from prx_engine.telemetry.importing import Target
+
+        return Target(self._store, self._recorder, self._deployment_scorer(), self._clock)
 
     def _deployment_scorer(self) -> Scorer:
         from prx_engine.scoring.scores import Scorer

@@ -31,6 +31,23 @@ class LayerOccupied(PrxError):
     """The layer already has an active experiment."""
 
 
+class PromotionRefused(PrxError):
+    """A change cannot be applied, or taken back, here and now; nothing was changed."""
+
+
+class PromotionConflict(PromotionRefused):
+    """What a change would replace is not what it was; nothing was changed.
+
+    Args:
+        message: one line for a person.
+        names: the keys and files that are not what they were.
+    """
+
+    def __init__(self, message: str, names: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.names = names
+
+
 class StoreError(PrxError):
     """The database cannot be opened, read or written."""
 

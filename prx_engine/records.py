@@ -157,7 +157,8 @@ class Comparison(Record):
     """The two arms' fitness compared at one moment.
 
     Attributes:
-        test: rule that gives ``p_value``: Welch, or robust (the largest of three).
+        test: rule that gives ``p_value``: Welch, robust (the largest of three), or Welch with the variance
+            of clusters.
         p_value: two-sided, 0–1.
         p_welch, p_mann_whitney, p_hall: the single tests; None where the rule did not need them.
         difference: treatment − control, with its interval at this look's level.
@@ -165,9 +166,11 @@ class Comparison(Record):
         hedges_g: standardised difference.
         degrees_of_freedom: Welch–Satterthwaite.
         variance: of the difference.
+        clusters: users or tasks that the sessions belong to, a session without one counting as its own;
+            None if no session has one.
     """
 
-    test: MeansTest
+    test: Literal["welch", "robust", "clustered"]
     p_value: float
     p_welch: float
     p_mann_whitney: float | None
@@ -179,13 +182,15 @@ class Comparison(Record):
     hedges_g: Real
     degrees_of_freedom: Real
     variance: float
+    clusters: int | None = None
 
 
 class Look(Record):
     """One analysis that spent alpha, or a harm look.
 
     Attributes:
-        series: ``efficacy`` (the two-sided looks that decide) or ``harm``.
+        series: ``efficacy`` (the two-sided looks that decide), ``harm``, or ``watch`` (all sessions
+            since the promotion, as the treatment, against control).
         k: number in its series, from 1.
         at: scheduled time t_k; sessions that started before it are analysed.
         held: whether a check analysed it; a missed one is charged to the boundary only.
@@ -196,7 +201,7 @@ class Look(Record):
         outcome: what followed, or ``missed``.
     """
 
-    series: Literal["efficacy", "harm"]
+    series: Literal["efficacy", "harm", "watch"]
     k: int
     at: Time
     held: bool
@@ -248,7 +253,14 @@ class Attrition(Record):
 
 
 class Experiment(Record):
-    """One experiment, as it stands now (while active) or as it ended."""
+    """One experiment, as it stands now (while active) or as it ended.
+
+    Attributes:
+        next_check_at: when the next check is due, of a promoted change the next look of its watch.
+        promotion_note: why the promotion is still pending, in conflict, or cannot be taken back.
+        promoted_at: when the change became the default.
+        watch_ends_at: until when the promoted change is watched; None if it is not.
+    """
 
     experiment_id: str
     decision_id: str | None
@@ -275,6 +287,9 @@ class Experiment(Record):
     verdict: Conclusion | None
     blocked_by: list[Block]
     promotion: PromotionState
+    promotion_note: str | None = None
+    promoted_at: Time | None = None
+    watch_ends_at: Time | None = None
     parameters: Parameters
 
     @property
@@ -309,6 +324,46 @@ class Event(Record):
     after: dict[str, Any]
 
 
+class Change(Record):
+    """One key or file that the treatment sets.
+
+    Attributes:
+        kind: ``key`` of the promotion target, or ``file`` of the workspace.
+        name: dotted key, or path.
+        before: TOML literal or text when the experiment was created; None if there was none.
+        after: TOML literal or text under the treatment.
+    """
+
+    kind: Literal["key", "file"]
+    name: str
+    before: str | None
+    after: str
+
+
+class Snapshot(Record):
+    """What a promotion or a rollback replaced in one file.
+
+    Attributes:
+        version_id: id of this version of the file.
+        created_at: when it was replaced.
+        content: the old text; None if there was no file.
+        sha256: of the old text.
+        path: absolute.
+        action: what replaced it.
+        state: ``applied``, ``applying`` (now, or interrupted), or ``undone``.
+    """
+
+    version_id: str
+    created_at: Time
+    content: str | None
+    sha256: str | None
+    path: str
+    experiment_id: str
+    layer: Layer
+    action: Literal["promotion", "rollback"]
+    state: Literal["applying", "applied", "undone"]
+
+
 class ExperimentDetails(Record):
     """An experiment with everything that led to where it stands."""
 
@@ -316,6 +371,8 @@ class ExperimentDetails(Record):
     dimensions: dict[Dimension, DimensionComparison]
     looks: list[Look]
     harm_looks: list[Look]
+    watch_looks: list[Look] = []
+    changes: list[Change] = []
     sample_ratio: SampleRatio
     attrition: Attrition
     events: list[Event]
@@ -343,7 +400,18 @@ class Preview(Record):
     reason: str
 
 
-CheckOutcome = Literal["concluded", "verdict", "extended", "look", "waiting", "not_due", "busy", "held"]
+CheckOutcome = Literal[
+    "concluded",
+    "verdict",
+    "extended",
+    "look",
+    "waiting",
+    "not_due",
+    "busy",
+    "held",
+    "watched",
+    "rolled_back",
+]
 
 
 class CheckResult(Record):
@@ -353,7 +421,8 @@ class CheckResult(Record):
         at: the scheduled time analysed; None if none was due.
         outcome: ``concluded``; ``verdict`` (conclusive, left to an operator); ``extended``; ``look``
             (analysed, goes on); ``waiting`` (not a look: ``missing`` says why); ``not_due``;
-            ``busy`` (another process has claimed it); ``held`` (a verdict waits for an operator).
+            ``busy`` (another process has claimed it); ``held`` (a verdict waits for an operator);
+            ``watched`` (the promoted change was looked at, and stays); ``rolled_back``.
     """
 
     experiment_id: str
@@ -438,11 +507,14 @@ class ImportReport(Record):
 
     Attributes:
         lines: lines read, blank ones not counted.
-        recorded: lines taken.
+        recorded: updates of sessions taken; a line may have several, or none.
         sessions: distinct sessions among them.
         without_experiment: sessions that stated a variant while their layer had no experiment.
         missing_dimensions: dimensions that no line had data for.
-        rejected: lines refused.
+        rejected: the first 20 things that were wrong.
+        refused: lines with anything wrong.
+        waiting: updates whose session no record has named yet.
+        format: of the file; None if nothing was recognised.
     """
 
     lines: int
@@ -451,6 +523,9 @@ class ImportReport(Record):
     without_experiment: int
     missing_dimensions: list[Dimension]
     rejected: list[Rejected]
+    refused: int = 0
+    waiting: int = 0
+    format: str | None = None
 
 
 class Verification(Record):

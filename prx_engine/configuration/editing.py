@@ -74,7 +74,7 @@ def _in_section(text: str, found: Outline, table: KeyPath, entry: str) -> str:
 def _in_new_section(text: str, table: tuple[str, ...], entry: str) -> str:
     newline = _newline(text)
     blank_line = newline if text.strip() else ""
-    return f"{text}{_line_end(text, newline)}{blank_line}[{_key(table)}]{newline}{entry}{newline}"
+    return f"{text}{_line_end(text, newline)}{blank_line}[{dotted_key(table)}]{newline}{entry}{newline}"
 
 
 def _newline(text: str) -> str:
@@ -89,10 +89,11 @@ def _line_end(text: str, newline: str) -> str:
 
 
 def _entry(names: KeyPath, rendered: str) -> str:
-    return f"{_key(names)} = {rendered}"
+    return f"{dotted_key(names)} = {rendered}"
 
 
-def _key(names: KeyPath) -> str:
+def dotted_key(names: KeyPath) -> str:
+    """A key as TOML writes it: parts with other characters than letters, digits, - and _ in quotes."""
     import tomlkit  # only here and below: reading the configuration does not need it
 
     return tomlkit.key([str(name) for name in names]).as_string()

@@ -13,13 +13,14 @@ from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 from prx_engine import statistics
-from prx_engine.configuration import Parameters
+from prx_engine.configuration import Parameters, Weights
 from prx_engine.dimensions import Dimension
-from prx_engine.experiments.comparison import Histograms, arm_fitness, as_arm, compare
+from prx_engine.experiments.comparison import Histograms, arm_fitness, as_arm, compare, means_test
 from prx_engine.experiments.decision import Decision, Findings, decide
 from prx_engine.experiments.looks import ChargedLook, LookPoint, charge
 from prx_engine.experiments.schedule import Schedule
 from prx_engine.fitness.arms import Arms
+from prx_engine.fitness.clusters import ClusterSums, joint_variance
 from prx_engine.fitness.group import counting
 from prx_engine.records import Comparison, Look, MeansTest
 from prx_engine.statistics.normal import normal_quantile
@@ -38,6 +39,10 @@ class Evidence(Protocol):
 
     def session_fitness(self, end: float) -> Histograms:
         """Return the distribution of the sessions' own fitness in both arms, likewise."""
+        ...
+
+    def clusters(self, end: float) -> ClusterSums | None:
+        """Return the same sessions by cluster; None if none of them belongs to one."""
         ...
 
 
@@ -108,26 +113,27 @@ def analyse(subject: Subject, evidence: Evidence, hours: float) -> Analysis:
         hours: hours since creation: a scheduled time for a check, any time for a preview.
     """
     times = [*(t for t in subject.schedule.until(math.floor(hours)) if t < hours), hours]
-    arms = {time: evidence.arms(time) for time in times}
-    charged, missing = _charged_looks(subject, arms)
+    sessions = _Sessions(subject.parameters.fitness.weights, evidence, times)
+    arms = sessions.arms[hours]
+    charged, missing = _charged_looks(subject, sessions)
     pinned = subject.pinned
     if charged and pinned is None:
-        pinned = _pin(subject.parameters, arms[hours], evidence.session_fitness(hours))
-    comparison = _compare(charged[-1], pinned, evidence) if charged and pinned else None
+        pinned = _pin(subject.parameters, arms, sessions.histograms())
+    comparison = _compare(charged[-1], pinned, sessions) if charged and pinned else None
     looks = _look_records(subject, charged, comparison)
-    harm_looks = _harm_looks(subject, arms, pinned, evidence)
+    harm_looks = _harm_looks(subject, sessions, pinned)
     findings = Findings(
         hours=hours,
         planned_end=subject.schedule.planned_end,
         comparison=comparison,
         significant=bool(looks) and looks[-1].significant,
-        harm=bool(harm_looks) and _is_harm(subject.parameters, harm_looks[-1]),
+        harm=bool(harm_looks) and is_harm(subject.parameters, harm_looks[-1]),
         blocked=subject.blocked,
     )
     return Analysis(
         hours=hours,
-        arms=arms[hours],
-        counted=pinned.dimensions if pinned else provisional(subject.parameters, arms[hours]),
+        arms=arms,
+        counted=pinned.dimensions if pinned else provisional(subject.parameters, arms),
         comparison=comparison,
         look=looks[-1] if looks else None,
         looks=looks,
@@ -136,6 +142,51 @@ def analyse(subject: Subject, evidence: Evidence, hours: float) -> Analysis:
         missing=missing,
         decision=decide(findings, subject.parameters),
     )
+
+
+class _Sessions:
+    """The sessions of one analysis: whatever is asked about them is read and worked out once.
+
+    Args:
+        weights: of the fitness.
+        evidence: where they come from.
+        times: those that the analysis is about, in order; the last is the present one.
+    """
+
+    def __init__(self, weights: Weights, evidence: Evidence, times: Sequence[float]) -> None:
+        self.arms = {time: evidence.arms(time) for time in times}
+        self.present = times[-1]
+        self._weights = weights
+        self._evidence = evidence
+        self._points: dict[tuple[float, tuple[Dimension, ...]], LookPoint | None] = {}
+        self._clusters: dict[float, ClusterSums | None] = {}
+        self._histograms: Histograms | None = None
+
+    def histograms(self) -> Histograms:
+        """Return the distribution of session fitness at the present time."""
+        if self._histograms is None:
+            self._histograms = self._evidence.session_fitness(self.present)
+        return self._histograms
+
+    def point(self, hours: float, counted: tuple[Dimension, ...]) -> LookPoint | None:
+        """Return what is known at a time over some dimensions; None if that is not enough for a test."""
+        key = hours, counted
+        if key not in self._points:
+            self._points[key] = self._measured(hours, counted)
+        return self._points[key]
+
+    def _measured(self, hours: float, counted: tuple[Dimension, ...]) -> LookPoint | None:
+        arms = self.arms[hours]
+        fitness = arm_fitness(arms, self._weights, counted)
+        if fitness is None:
+            return None
+        if hours not in self._clusters:
+            self._clusters[hours] = self._evidence.clusters(hours)
+        clusters = self._clusters[hours]
+        if clusters is None:
+            return LookPoint(hours, *fitness)
+        joint = joint_variance(clusters, arms, self._weights, counted)
+        return None if joint is None else LookPoint(hours, *fitness, joint)
 
 
 def provisional(parameters: Parameters, arms: Arms) -> tuple[Dimension, ...]:
@@ -147,10 +198,10 @@ def provisional(parameters: Parameters, arms: Arms) -> tuple[Dimension, ...]:
     )
 
 
-def _charged_looks(subject: Subject, arms: dict[float, Arms]) -> tuple[list[ChargedLook], tuple[str, ...]]:
+def _charged_looks(subject: Subject, sessions: _Sessions) -> tuple[list[ChargedLook], tuple[str, ...]]:
     """Return the new looks, the one of this check last; or none, and what is missing for one."""
     parameters = subject.parameters
-    present = arms[max(arms)]
+    present = sessions.arms[sessions.present]
     weights = parameters.fitness.weights
     counted = (
         subject.pinned.dimensions
@@ -167,26 +218,25 @@ def _charged_looks(subject: Subject, arms: dict[float, Arms]) -> tuple[list[Char
         missing.append(f"no dimension has {PINNED_MINIMUM} sessions with data in both arms")
     elif arm_fitness(present, weights, counted) is None:
         missing.append("a dimension that counted has lost its data")
+    elif sessions.point(sessions.present, counted) is None:
+        missing.append("all sessions belong to one cluster")
     if missing:
         return [], tuple(missing)
-    points = _points(subject, arms, minimum, lambda _: counted)
+    points = _points(sessions, minimum, lambda _: counted)
     charged = charge(points, subject.looks, lambda hours: _spent(parameters, hours), sides=2)
     return charged, () if charged else ("next to nothing is new since the last look",)
 
 
 def _points(
-    subject: Subject,
-    arms: dict[float, Arms],
-    minimum: int,
-    counted: Callable[[Arms], tuple[Dimension, ...]],
+    sessions: _Sessions, minimum: int, counted: Callable[[Arms], tuple[Dimension, ...]]
 ) -> list[LookPoint]:
     """Return the times at which both arms have enough scored sessions and a fitness."""
-    points = []
-    for hours, group in arms.items():
-        fitness = arm_fitness(group, subject.parameters.fitness.weights, counted(group))
-        if fitness is not None and all(arm.moments.n >= minimum for arm in group.values()):
-            points.append(LookPoint(hours, *fitness))
-    return points
+    points = [
+        sessions.point(hours, counted(arms))
+        for hours, arms in sessions.arms.items()
+        if all(arm.moments.n >= minimum for arm in arms.values())
+    ]
+    return [point for point in points if point is not None]
 
 
 def _spent(parameters: Parameters, hours: float) -> float:
@@ -222,21 +272,22 @@ def _pin(parameters: Parameters, arms: Arms, histograms: Histograms) -> Pinned:
     return Pinned(counted, "robust" if skewed else "welch")
 
 
-def _compare(charged: ChargedLook, pinned: Pinned, evidence: Evidence) -> Comparison:
+def _compare(charged: ChargedLook, pinned: Pinned, sessions: _Sessions) -> Comparison:
     point = charged.point
     return compare(
         point.control,
         point.treatment,
         pinned.test,
         charged.alpha_threshold,
-        lambda: evidence.session_fitness(point.hours),
+        sessions.histograms,
+        point.joint,
     )
 
 
 def _look_records(
     subject: Subject, charged: Sequence[ChargedLook], comparison: Comparison | None
 ) -> tuple[Look, ...]:
-    records = [_record(subject, "efficacy", look) for look in charged]
+    records = [look_record(subject, "efficacy", look) for look in charged]
     if comparison is not None:
         last = charged[-1]
         records[-1] = records[-1].model_copy(
@@ -255,52 +306,60 @@ def _look_records(
     return tuple(records)
 
 
-def _harm_looks(
-    subject: Subject, arms: dict[float, Arms], pinned: Pinned | None, evidence: Evidence
-) -> tuple[Look, ...]:
+def _harm_looks(subject: Subject, sessions: _Sessions, pinned: Pinned | None) -> tuple[Look, ...]:
     """Return the new harm looks, the one of this check last; they pin nothing and move no status."""
     parameters = subject.parameters
     points = _points(
-        subject,
-        arms,
+        sessions,
         parameters.fitness.min_sessions_for_score,
-        lambda group: pinned.dimensions if pinned else provisional(parameters, group),
+        lambda arms: pinned.dimensions if pinned else provisional(parameters, arms),
     )
-    present = max(arms)
-    if not points or points[-1].hours != present:
+    if not points or points[-1].hours != sessions.present:
         return ()
     charged = charge(points, subject.harm_looks, lambda hours: _harm_spent(parameters, hours), sides=1)
-    records = [_record(subject, "harm", look) for look in charged]
+    records = [look_record(subject, "harm", look) for look in charged]
     if charged:
-        records[-1] = records[-1].model_copy(update={"held": True} | _harm_test(charged[-1], evidence))
+        records[-1] = with_harm_test(records[-1], charged[-1], sessions.histograms)
     return tuple(records)
 
 
-def _harm_test(charged: ChargedLook, evidence: Evidence) -> dict[str, object]:
-    arms = as_arm(charged.point.control), as_arm(charged.point.treatment)
-    welch = statistics.welch(*arms)
+def with_harm_test(record: Look, charged: ChargedLook, histograms: Callable[[], Histograms]) -> Look:
+    """Return the record of a harm look that is held, with the one-sided test for a loss.
+
+    Args:
+        record: of the look so far.
+        charged: the look.
+        histograms: reads the session fitness of both arms; called only where it could still matter.
+    """
+    point = charged.point
+    welch = means_test(point.control, point.treatment, point.joint)
     p_value, p_mann_whitney, p_hall = welch.p_less, None, None
-    if p_value <= charged.alpha_threshold:
-        # The ranks are read only where they could still matter: all three tests must agree.
-        scores = evidence.session_fitness(charged.point.hours)
+    if point.joint is None and p_value <= charged.alpha_threshold:
+        scores = histograms()  # all three tests must agree
+        arms = as_arm(point.control), as_arm(point.treatment)
         robust = statistics.robust(*arms, scores["control"], scores["treatment"])
         p_value, p_mann_whitney, p_hall = robust.p_less, robust.mann_whitney.p_less, robust.hall.p_less
-    return {
-        "p_value": p_value,
-        "p_welch": welch.p_less,
-        "p_mann_whitney": p_mann_whitney,
-        "p_hall": p_hall,
-        "z": normal_quantile(p_value),
-        "significant": charged.alpha_threshold > 0 and p_value <= charged.alpha_threshold,
-    }
+    return record.model_copy(
+        update={
+            "held": True,
+            "p_value": p_value,
+            "p_welch": welch.p_less,
+            "p_mann_whitney": p_mann_whitney,
+            "p_hall": p_hall,
+            "z": normal_quantile(p_value),
+            "significant": charged.alpha_threshold > 0 and p_value <= charged.alpha_threshold,
+        }
+    )
 
 
-def _is_harm(parameters: Parameters, look: Look) -> bool:
+def is_harm(parameters: Parameters, look: Look) -> bool:
+    """Tell whether a harm look shows a loss of regression_delta or more, beyond chance."""
     limit = look.control_fitness * (1 - parameters.fitness.thresholds.regression_delta)
     return look.significant and look.treatment_fitness <= limit
 
 
-def _record(subject: Subject, series: str, look: ChargedLook) -> Look:
+def look_record(subject: Subject, series: str, look: ChargedLook) -> Look:
+    """Return the record of a look that nobody has held (yet)."""
     control, treatment = look.point.control, look.point.treatment
     return Look.model_validate(
         {

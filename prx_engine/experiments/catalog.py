@@ -44,6 +44,8 @@ _PLAIN_FIELDS: Final = (
     "conclusion",
     "verdict",
     "promotion",
+    "promotion_note",
+    "promoted_at",
 )
 _SHORTEST_PART: Final = 2
 _DISPLAYED_CANDIDATES: Final = 5
@@ -166,7 +168,10 @@ class Catalog:
         """Return the last look of each experiment, of the series that decided it."""
         last = (
             Looks.select(Looks.experiment, Looks.series, peewee.fn.MAX(Looks.k).alias("k"))
-            .where(Looks.experiment << [row["number"] for row in rows])
+            .where(
+                Looks.experiment << [row["number"] for row in rows],
+                Looks.series << ["efficacy", "harm"],
+            )
             .group_by(Looks.experiment, Looks.series)
         )
         same = (
@@ -208,8 +213,29 @@ def schedule_of(row: Mapping[str, Any]) -> Schedule:
     )
 
 
+def watch_schedule_of(row: Mapping[str, Any]) -> Schedule | None:
+    """Return the scheduled times of the watch over a promoted change, in hours since its promotion.
+
+    None if it is not watched (any more).
+    """
+    if row["promotion"] != "applied" or row["watch"] is None:
+        return None
+    settings = load_parameters(row["parameters"]).experiments
+    duration = settings.default_duration_hours
+    return Schedule(
+        interval=settings.auto_converge.check_interval_hours,
+        planned_end=duration,
+        maximum=duration,
+        closed=row["watch"]["closed"],
+    )
+
+
 def next_check_at(row: Mapping[str, Any]) -> datetime | None:
     """Return when the next check is due; None if no check will look at the experiment again."""
+    watched = watch_schedule_of(row)
+    if watched is not None:
+        hours = watched.next()
+        return None if hours is None else row["promoted_at"] + hours * HOUR
     if row["status"] not in ACTIVE or row["held"]:
         return None
     hours = schedule_of(row).next()
@@ -249,6 +275,7 @@ def experiment_record(row: Row, arms: Arms, look: Look | None, now: datetime) ->
             name: FitnessScore.model_validate(row[f"{name}_fitness"]) for name in ("control", "treatment")
         }
     parameters = load_parameters(row["parameters"])
+    watched = watch_schedule_of(row)
     mismatch = sample_ratio(
         arms, parameters.experiments.traffic_split, latched=row["sample_ratio_mismatch"]
     ).mismatch
@@ -262,6 +289,7 @@ def experiment_record(row: Row, arms: Arms, look: Look | None, now: datetime) ->
         lift=_lift(scores["control"].composite, scores["treatment"].composite),
         p_value=look.p_value if look else None,
         last_look=look,
+        watch_ends_at=row["promoted_at"] + watched.maximum * HOUR if watched else None,
         blocked_by=blocks(mismatch=mismatch, suspicious_attrition=row["attrition"]),
         parameters=parameters,
     )

@@ -9,6 +9,7 @@ from prx_engine import statistics
 from prx_engine.configuration import Weights
 from prx_engine.dimensions import DIMENSIONS, Dimension, VariantName
 from prx_engine.fitness.arms import Arms
+from prx_engine.fitness.clusters import Joint
 from prx_engine.fitness.group import GroupFitness, dimension_mean, dimension_mean_variance, group_fitness
 from prx_engine.fitness.moments import Moments
 from prx_engine.records import Comparison, DimensionComparison, Interval, MeansTest
@@ -34,12 +35,21 @@ def as_arm(group: GroupFitness) -> statistics.Arm:
     return statistics.Arm(group.mean, group.variance, group.n)
 
 
+def means_test(control: GroupFitness, treatment: GroupFitness, joint: Joint | None) -> statistics.WelchResult:
+    """Return the t test of the difference: Welch's, or that of clusters."""
+    if joint is None:
+        return statistics.welch(as_arm(control), as_arm(treatment))
+    difference = statistics.mean_difference(control.mean, treatment.mean)
+    return statistics.t_test(difference, joint.difference, joint.df)
+
+
 def compare(
     control: GroupFitness,
     treatment: GroupFitness,
     rule: MeansTest,
     level: float,
     histograms: Callable[[], Histograms],
+    joint: Joint | None = None,
 ) -> Comparison:
     """Compare the fitness of the two arms.
 
@@ -49,11 +59,12 @@ def compare(
         rule: the test that gives the p-value.
         level: two-sided level of the intervals, the alpha threshold of the look.
         histograms: reads the session fitness of both arms; called only if the rule needs it.
+        joint: variances from clusters; the t test with them decides alone, whatever the rule.
     """
     arms = as_arm(control), as_arm(treatment)
-    welch = statistics.welch(*arms)
+    welch = means_test(control, treatment, joint)
     p_value, p_mann_whitney, p_hall = welch.p_value, None, None
-    if rule == "robust":
+    if rule == "robust" and joint is None:
         scores = histograms()
         robust = statistics.robust(*arms, scores["control"], scores["treatment"])
         p_value, p_mann_whitney, p_hall = (
@@ -63,9 +74,9 @@ def compare(
         )
     q = statistics.t_quantile(level, welch.df)
     difference = statistics.difference_interval(welch, q)
-    lift = statistics.fieller_interval(*arms, q)
+    lift = _lift_interval(control, treatment, joint, q)
     return Comparison(
-        test=rule,
+        test=rule if joint is None else "clustered",
         p_value=p_value,
         p_welch=welch.p_value,
         p_mann_whitney=p_mann_whitney,
@@ -83,7 +94,21 @@ def compare(
             treatment.n,
         ),
         degrees_of_freedom=welch.df,
-        variance=control.variance + treatment.variance,
+        variance=joint.difference if joint else control.variance + treatment.variance,
+        clusters=joint.clusters if joint else None,
+    )
+
+
+def _lift_interval(
+    control: GroupFitness, treatment: GroupFitness, joint: Joint | None, q: float
+) -> statistics.Interval:
+    if joint is None:
+        return statistics.fieller_interval(as_arm(control), as_arm(treatment), q)
+    return statistics.fieller_interval(
+        statistics.Arm(control.mean, joint.control, control.n),
+        statistics.Arm(treatment.mean, joint.treatment, treatment.n),
+        q,
+        joint.covariance,
     )
 
 

@@ -29,7 +29,9 @@ from prx_engine.experiments.decision import Decision
 from prx_engine.experiments.lifecycle import ENGINE, Lifecycle
 from prx_engine.experiments.promotion import Promotion
 from prx_engine.experiments.schedule import whole_hours
+from prx_engine.experiments.watch import Watch
 from prx_engine.fitness.arms import Arms, added, empty_arms
+from prx_engine.fitness.clusters import ClusterSums
 from prx_engine.records import (
     ACTIVE,
     Attrition,
@@ -41,6 +43,7 @@ from prx_engine.records import (
     SampleRatio,
 )
 from prx_engine.store import Store
+from prx_engine.store.clusters import cluster_sums, has_clusters, single_moments
 from prx_engine.store.schema import Experiments, Looks
 from prx_engine.store.totals import arm_totals, arms_between, session_fitness_counts
 
@@ -81,6 +84,15 @@ class StoredEvidence:
         counts = session_fitness_counts(self._store, self._number, hours)
         return {name: statistics.Histogram.from_units(counts[name]) for name in VARIANTS}
 
+    def clusters(self, end: float) -> ClusterSums | None:
+        """Return the same sessions by cluster; None if none of them belongs to one."""
+        if not has_clusters(self._store, self._number):
+            return None
+        hours = int(end) if end == int(end) else _END
+        return ClusterSums.of(
+            cluster_sums(self._store, self._number, hours), single_moments(self._store, self._number, hours)
+        )
+
 
 class Convergence:
     """Runs the checks of all experiments of a deployment.
@@ -92,6 +104,7 @@ class Convergence:
         promotion: applies what has won.
         clock: the engine's clock.
         settings: gives the present experiment settings; only their ``enabled`` switches are read.
+        promotes: whether to apply what has won, and to watch it.
     """
 
     def __init__(
@@ -102,6 +115,8 @@ class Convergence:
         promotion: Promotion,
         clock: Clock,
         settings: Callable[[], ExperimentSettings],
+        *,
+        promotes: bool = True,
     ) -> None:
         self._store = store
         self._catalog = catalog
@@ -109,12 +124,21 @@ class Convergence:
         self._promotion = promotion
         self._clock = clock
         self._settings = settings
+        self._promotes = promotes
+        self._watch = Watch(store, catalog, lifecycle, promotion, clock)
 
     def check_all(self) -> list[CheckResult]:
-        """Check every active experiment; those that are not due are only looked over for a mismatch."""
-        self._promotion.apply_pending(ENGINE)
+        """Check every active experiment; those that are not due are only looked over for a mismatch.
+
+        Of promoted changes those are in the result that were due.
+        """
+        if self._promotes:
+            self._promotion.apply_pending(ENGINE)
         rows = self._catalog.rows(sorted(ACTIVE))
-        return [self.check(row["experiment_id"]) for row in reversed(rows)]
+        results = [self.check(row["experiment_id"]) for row in reversed(rows)]
+        if self._promotes and self._settings().enabled:
+            results += self._watch.check_all()
+        return results
 
     def check(self, experiment_id: str) -> CheckResult:
         """Check one experiment.
@@ -123,10 +147,11 @@ class Convergence:
             NotFound, Ambiguous: if the id fits no experiment, or several.
         """
         row = self._catalog.row(experiment_id)
-        if row["status"] not in ACTIVE:
-            return _result(row, "not_due", f"it is {row['status']}")
         if not self._settings().enabled:
             return _result(row, "not_due", "experiments are switched off in the configuration")
+        if row["status"] not in ACTIVE:
+            watched = self._watch.check(row) if self._promotes else None
+            return watched or _result(row, "not_due", f"it is {row['status']}")
         self._latch_mismatch(row)
         if row["held"]:
             return _result(row, "held", f"verdict {row['verdict']} waits for an operator")
@@ -141,7 +166,7 @@ class Convergence:
             result = self._written(row, owner, analysis, losses)
         finally:
             self._release(row, owner)
-        if result.outcome == "concluded":
+        if result.outcome == "concluded" and self._promotes:
             self._promotion.apply(row["experiment_id"], result.reason, ENGINE)
         return result
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from prx_engine.clock import Clock
 from prx_engine.experiments.blocks import attrition, sample_ratio
-from prx_engine.experiments.catalog import Catalog, counted_dimensions, load_parameters
+from prx_engine.experiments.catalog import Catalog, Row, counted_dimensions, load_parameters
 from prx_engine.experiments.comparison import compare_dimensions
 from prx_engine.experiments.schedule import whole_hours
-from prx_engine.records import ExperimentDetails
+from prx_engine.promotion import literal
+from prx_engine.records import Change, ExperimentDetails
 from prx_engine.store import Store
 from prx_engine.store.totals import arm_totals, arms_between
 
@@ -29,9 +30,25 @@ def experiment_details(store: Store, catalog: Catalog, clock: Clock, experiment_
         dimensions=compare_dimensions(totals, counted_dimensions(row, totals)),
         looks=catalog.looks(number, "efficacy"),
         harm_looks=catalog.looks(number, "harm"),
+        watch_looks=catalog.looks(number, "watch"),
+        changes=_changes(row),
         sample_ratio=sample_ratio(
             totals, parameters.experiments.traffic_split, latched=row["sample_ratio_mismatch"]
         ),
         attrition=attrition(arms_between(store, number, 0, max(hours_old_enough, 0))),
         events=catalog.events(row),
     )
+
+
+def _changes(row: Row) -> list[Change]:
+    """Return what the treatment sets, beside what was there at creation."""
+    base = row["promotion_base"] or {"config": {}, "files": {}}
+    keys = [
+        Change(kind="key", name=name, before=base["config"].get(name), after=literal(value))
+        for name, value in row["treatment"]["config"].items()
+    ]
+    files = [
+        Change(kind="file", name=name, before=base["files"].get(name), after=text)
+        for name, text in row["treatment"]["files"].items()
+    ]
+    return keys + files

@@ -20,6 +20,7 @@ from prx_engine.experiments.catalog import (
 )
 from prx_engine.experiments.schedule import hours_rounded_up, whole_hours
 from prx_engine.ids import IdSource, short
+from prx_engine.promotion import Base, folded, shared_key
 from prx_engine.records import ACTIVE, Conclusion, FitnessScore, Variant
 from prx_engine.store import Store
 from prx_engine.store.schema import Events, Experiments
@@ -29,7 +30,9 @@ from prx_engine.text import shown
 ENGINE: Final = "engine"
 """The actor of what the engine does by itself."""
 
-_UNLOGGED: Final = frozenset({"control_fitness", "treatment_fitness", "closed_hours"})
+_UNLOGGED: Final = frozenset(
+    {"control_fitness", "treatment_fitness", "closed_hours", "promotion_note", "watch"}
+)
 _PROMOTABLE: Final = frozenset({"pending", "conflict"})
 
 
@@ -43,6 +46,7 @@ class Proposal:
         control, treatment: the variants.
         parameters: pinned to the experiment.
         decision_id: the agent's own name of the decision to try this.
+        base: what the variants would touch, as it is now; None if they touch nothing.
     """
 
     layer: Layer
@@ -51,6 +55,7 @@ class Proposal:
     treatment: Variant
     parameters: Parameters
     decision_id: str | None
+    base: Base | None = None
 
 
 class Lifecycle:
@@ -76,6 +81,7 @@ class Lifecycle:
 
         Raises:
             LayerOccupied: if the layer has an active experiment.
+            InvalidInput: if an active experiment of another layer touches the same key or file.
         """
         now = self._clock.now()
         identifier = self._ids(now)
@@ -83,6 +89,7 @@ class Lifecycle:
 
         def work() -> None:
             self._refuse_occupied(proposal.layer)
+            self._refuse_overlap(proposal)
             number = self._store.execute(
                 Experiments.insert(
                     experiment_id=identifier,
@@ -96,6 +103,7 @@ class Lifecycle:
                     control=proposal.control.model_dump(),
                     treatment=proposal.treatment.model_dump(),
                     parameters=proposal.parameters.model_dump_json(),
+                    promotion_base=proposal.base.as_json() if proposal.base else None,
                 )
             )
             self._log(number, actor, "created", proposal.hypothesis, {}, {"status": "running"})
@@ -256,6 +264,22 @@ class Lifecycle:
                 f"{layer} has an active experiment already: {short(row['experiment_id'])}"
                 f" {shown(row['hypothesis'])} ({row['status']}); wait for its end or cancel it"
             )
+
+    def _refuse_overlap(self, proposal: Proposal) -> None:
+        """Refuse a second experiment on what another layer's is about: neither could tell what it sees."""
+        if proposal.base is None:
+            return
+        for row in self._catalog.rows(sorted(ACTIVE)):
+            other = row["promotion_base"] or {"config": {}, "files": {}}
+            files = {folded(name) for name in other["files"]}
+            name = shared_key(proposal.base.config, other["config"]) or next(
+                (name for name in proposal.base.files if folded(name) in files), None
+            )
+            if name is not None:
+                raise InvalidInput(
+                    f"{shown(name)} is what {short(row['experiment_id'])} {shown(row['hypothesis'])}"
+                    f" ({row['layer']}, {row['status']}) is about already; wait for its end or cancel it"
+                )
 
     def require_active(self, row: Row, verb: str) -> None:
         """Refuse what only an active experiment allows.

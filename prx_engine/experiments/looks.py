@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from prx_engine import statistics
 from prx_engine.dimensions import UNIT
+from prx_engine.fitness.clusters import Joint
 from prx_engine.fitness.group import GroupFitness
 from prx_engine.records import Look
 from prx_engine.statistics.normal import normal_tail
@@ -26,11 +27,18 @@ class LookPoint:
     Attributes:
         hours: the time, in hours since creation.
         control, treatment: fitness of the sessions that started before it.
+        joint: its variances from clusters, if any session belongs to one.
     """
 
     hours: float
     control: GroupFitness
     treatment: GroupFitness
+    joint: Joint | None = None
+
+    @property
+    def variance(self) -> float:
+        """Var(D̂), the variance of the difference of the two."""
+        return self.joint.difference if self.joint else self.control.variance + self.treatment.variance
 
     @property
     def information(self) -> float:
@@ -40,8 +48,7 @@ class LookPoint:
         """
         n_control, n_treatment = self.control.n, self.treatment.n
         weight = n_control * n_treatment / (n_control + n_treatment)
-        variance = self.control.variance + self.treatment.variance
-        return weight**2 * max(variance, _ROUNDING_VARIANCE / weight)
+        return weight**2 * max(self.variance, _ROUNDING_VARIANCE / weight)
 
 
 @dataclass(frozen=True, slots=True)

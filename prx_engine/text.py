@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 _SHOWN_LENGTH = 60
@@ -23,5 +22,7 @@ def shown_place(path: object) -> str:
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:
     """Return the candidate that was probably meant, if one is close."""
+    import difflib  # only a mistake needs it; this module is on the way to everything
+
     matches = difflib.get_close_matches(name[:100], list(candidates), n=1, cutoff=0.6)
     return matches[0] if matches else None

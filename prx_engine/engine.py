@@ -432,6 +432,17 @@ class Engine:
 
         return self._store.read(work)
 
+    @staticmethod
+    def changes_between(old: str, new: str) -> dict[str, Any]:
+        """Return what one TOML text sets that another does not, as a variant's ``config``.
+
+        Raises:
+            PromotionRefused: if a text is not valid TOML, or the new one lacks a key of the old one.
+        """
+        from prx_engine.promotion import changes_between
+
+        return changes_between(old, new)
+
     def check(self, experiment_id: str | None = None) -> list[CheckResult]:
         """Check one experiment, or all active ones and all promoted ones that are still watched.
 

@@ -23,6 +23,10 @@ from prx_engine.store import Store
 from prx_engine.store.schema import Experiments, Sessions
 
 
+Effective = dict[Layer, tuple[dict[str, Any], dict[str, str]]]
+"""Keys and files that are set, by layer."""
+
+
 def treatment_share(session_id: str, experiment_id: str) -> float:
     """Return the session's fixed place u in [0, 1) for an experiment: treatment if u < traffic_split.
 
@@ -109,25 +113,23 @@ class Assigner:
         assignments: Mapping[Layer, AssignmentState],
         reasons: Mapping[Layer, str],
     ) -> dict[Layer, Assignment]:
-        defaults = layer_defaults(self._store, started_at)
+        effective = layer_defaults(self._store, started_at)
         variants = self._variants({a.experiment for a in assignments.values()})
-        answers = {}
-        for layer in LAYERS:
-            state = assignments.get(layer)
-            experiment_id, variant = (None, None)
-            if state is not None:
-                experiment_id, by_name = variants[state.experiment]
-                variant = by_name[state.variant]
-            config, files = defaults[layer]
-            answers[layer] = Assignment(
+        experiment_ids = {}
+        for layer, state in assignments.items():
+            experiment_ids[layer], by_name = variants[state.experiment]
+            _override(effective, layer, by_name[state.variant].config, by_name[state.variant].files)
+        return {
+            layer: Assignment(
                 layer=layer,
-                variant=state.variant if state else None,
-                experiment_id=experiment_id,
-                config=config | (variant.config if variant else {}),
-                files=files | (variant.files if variant else {}),
+                variant=assignments[layer].variant if layer in assignments else None,
+                experiment_id=experiment_ids.get(layer),
+                config=effective[layer][0],
+                files=effective[layer][1],
                 reason=reasons.get(layer, "no_experiment"),
             )
-        return answers
+            for layer in LAYERS
+        }
 
     def _variants(self, numbers: set[int]) -> dict[int, tuple[str, dict[VariantName, Variant]]]:
         if not numbers:
@@ -147,19 +149,31 @@ class Assigner:
         }
 
 
-def layer_defaults(store: Store, at: datetime) -> dict[Layer, tuple[dict[str, Any], dict[str, str]]]:
+def layer_defaults(store: Store, at: datetime) -> Effective:
     """Return what sessions that start at a time get by default: all applied promotions, in order."""
-    defaults: dict[Layer, tuple[dict[str, Any], dict[str, str]]] = {layer: ({}, {}) for layer in LAYERS}
+    defaults: Effective = {layer: ({}, {}) for layer in LAYERS}
     query = (
         Experiments.select(Experiments.layer, Experiments.treatment)
         .where(Experiments.promotion == "applied", Experiments.promoted_at <= at)
         .order_by(Experiments.promoted_at, Experiments.number)
     )
     for row in store.rows(query):
-        config, files = defaults[row["layer"]]
-        config.update(row["treatment"]["config"])
-        files.update(row["treatment"]["files"])
+        _override(defaults, row["layer"], row["treatment"]["config"], row["treatment"]["files"])
     return defaults
+
+
+def _override(
+    effective: Effective, layer: Layer, config: Mapping[str, Any], files: Mapping[str, str]
+) -> None:
+    """Set keys and files in a layer, and in no other: one key has one value, whoever merges the layers."""
+    for other, (other_config, other_files) in effective.items():
+        if other != layer:
+            for name in other_config.keys() & config.keys():
+                del other_config[name]
+            for name in other_files.keys() & files.keys():
+                del other_files[name]
+    effective[layer][0].update(config)
+    effective[layer][1].update(files)
 
 
 def _variant(session_id: str, window: ExperimentWindow) -> VariantName:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, ClassVar, Final, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from textual.app import App, SystemCommand
 from textual.message import Message
@@ -21,9 +21,7 @@ from prx_engine.errors import PrxError
 from prx_tui import jobs
 from prx_tui.actions import Action
 from prx_tui.operations import Request, carried_out
-from prx_tui.palette import ActionCommands, ExperimentCommands
 from prx_tui.screens.base import LiveScreen
-from prx_tui.screens.experiment import ExperimentScreen
 from prx_tui.screens.experiments import ExperimentsScreen
 from prx_tui.snapshot import Snapshot, View
 from prx_tui.text import safe_text
@@ -39,6 +37,9 @@ from prx_tui.worker import (
     Worker,
     worth_telling,
 )
+
+if TYPE_CHECKING:
+    from textual.command import Provider
 
 T = TypeVar("T")
 EngineFactory = Callable[[], Engine]
@@ -84,6 +85,21 @@ def default_engine(database: str | Path | None) -> EngineFactory:
     return lambda: Engine.open(database, clock=SystemClock(), create=False)
 
 
+# What the first picture does not need is imported when it is asked for.
+
+
+def _action_commands() -> type[Provider]:
+    from prx_tui.palette import ActionCommands
+
+    return ActionCommands
+
+
+def _experiment_commands() -> type[Provider]:
+    from prx_tui.palette import ExperimentCommands
+
+    return ExperimentCommands
+
+
 class NewsArrived(Message):
     """The worker has something to tell."""
 
@@ -103,7 +119,7 @@ class Dashboard(App[None]):
 
     TITLE = "prx"
     CSS_PATH = "styles.tcss"
-    COMMANDS: ClassVar[set[Any]] = App.COMMANDS | {ActionCommands, ExperimentCommands}
+    COMMANDS: ClassVar[set[Any]] = App.COMMANDS | {_action_commands, _experiment_commands}
     NOTIFICATION_TIMEOUT = _TOLD_SECONDS
 
     def __init__(
@@ -242,6 +258,8 @@ class Dashboard(App[None]):
 
     def open_experiment(self, experiment_id: str) -> None:
         """Open the screen of one experiment."""
+        from prx_tui.screens.experiment import ExperimentScreen
+
         self.push_screen(ExperimentScreen(experiment_id))
 
     def open_fitness(self) -> None:

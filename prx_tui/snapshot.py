@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -22,9 +24,12 @@ from prx_engine.records import (
 MOST_OF_A_STATUS: Final = 300
 """So many ended experiments of a status are shown, the newest: a longer table is slow and read by nobody."""
 
-_TREND_POINTS: Final = 160
+_TREND_POINTS: Final = 100
 _EVENTS_THAT_IDENTIFY: Final = 5
-_TRENDS_A_ROUND: Final = 20
+_TRENDS_A_ROUND: Final = 10
+_TREND_LASTS_SECONDS: Final = 20.0
+"""A course is drawn over days: while sessions pour in it need not be read again every second."""
+
 _HEADER_DAYS: Final = 14
 
 
@@ -97,13 +102,12 @@ class Reader:
         self._ended: tuple[Experiment, ...] = ()
         self._ended_key: tuple[Event, ...] | None = None
         self._trends: dict[str, tuple[TrendPoint, ...]] = {}
+        self._trends_read_at: dict[str, float] = {}
 
     def read(self, view: View) -> Snapshot:
-        """Return everything but the details of the open experiment, which need slow imports."""
+        """Return everything but what takes longer: details, which need slow imports, and new trends."""
         settings = self._engine.settings
         active = tuple(self._engine.experiments("active"))
-        for experiment in active:
-            self._read_trend(experiment)
         return Snapshot(
             now=self._engine.clock.now(),
             database=self._engine.database,
@@ -122,13 +126,13 @@ class Reader:
             details = self._engine.details(experiment_id)
         except NotFound:
             return replace(snapshot, missing_id=experiment_id)
-        if details.experiment.experiment_id not in self._trends:
+        if self._is_trend_old(details.experiment):
             self._read_trend(details.experiment)
         return replace(snapshot, details=details, trends=dict(self._trends))
 
     def with_more_trends(self, snapshot: Snapshot) -> Snapshot | None:
-        """Return a snapshot with the course of some more ended experiments; None once all are known."""
-        unread = [one for one in snapshot.experiments if one.experiment_id not in self._trends]
+        """Return a snapshot with the course of some more experiments; None once all are known."""
+        unread = [one for one in snapshot.experiments if self._is_trend_old(one)]
         if not unread:
             return None
         for experiment in unread[:_TRENDS_A_ROUND]:
@@ -153,3 +157,13 @@ class Reader:
     def _read_trend(self, experiment: Experiment) -> None:
         points = self._engine.trend(experiment.experiment_id, _TREND_POINTS)
         self._trends[experiment.experiment_id] = tuple(points)
+        # What has ended stays as it is.
+        read_at = time.monotonic() if experiment.active else math.inf
+        self._trends_read_at[experiment.experiment_id] = read_at
+
+    def _is_trend_old(self, experiment: Experiment) -> bool:
+        read_at = self._trends_read_at.get(experiment.experiment_id)
+        # One that has ended since it was read is read once more.
+        if read_at is None or (not experiment.active and read_at != math.inf):
+            return True
+        return time.monotonic() - read_at > _TREND_LASTS_SECONDS

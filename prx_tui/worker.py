@@ -19,6 +19,7 @@ from prx_tui.text import safe_text
 
 POLL_SECONDS: Final = 1.0
 _FIRST_PAUSE: Final = 1.0
+_BREATH: Final = 0.15
 _LONGEST_PAUSE: Final = 5.0
 _LONGEST_CHECK_PAUSE: Final = 300.0
 _HOUSEKEEPING_SECONDS: Final = 600.0
@@ -188,7 +189,8 @@ class Worker:
                 self._check(engine)
                 continue
             self._enter("idle")
-            self._woken.wait(0.0 if more_to_read and not self._stopping.is_set() else self._poll_seconds)
+            # What can wait leaves the screen a moment to paint what could not.
+            self._woken.wait(min(_BREATH, self._poll_seconds) if more_to_read else self._poll_seconds)
             self._woken.clear()
 
     def _read(self, reader: Reader, view: View, last: Snapshot | None) -> Snapshot:

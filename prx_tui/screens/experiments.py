@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.timer import Timer
 from textual.widget import Widget
-from textual.widgets import Input
 
 from prx_engine.records import Experiment
 from prx_tui.screens.base import bindings
@@ -48,15 +47,8 @@ class ExperimentsScreen(TargetScreen):
 
     def body(self) -> ComposeResult:
         yield TabBar(id="tabs")
-        yield Input(placeholder="id, hypothesis, layer, decision or status", id="filter", compact=True)
         yield RowTable(id="table")
         yield Lines(id="pane")
-
-    def on_mount(self) -> None:
-        box = self.query_one("#filter", Input)
-        box.display = False
-        box.cursor_blink = False
-        super().on_mount()
 
     @property
     def table(self) -> RowTable:
@@ -195,26 +187,33 @@ class ExperimentsScreen(TargetScreen):
     def action_reverse(self) -> None:
         self._set_order(view.Order(self.order.by, not self.order.reverse))
 
-    def action_filter(self) -> None:
-        box = self.query_one("#filter", Input)
+    async def action_filter(self) -> None:
+        from prx_tui.widgets.filter_box import FilterBox
+
+        if not self.query("#filter"):
+            await self.mount(FilterBox(id="filter"), after="#tabs")
+        box = self.query_one("#filter", FilterBox)
         box.display = True
         box.focus()
 
     def action_back(self) -> None:
-        box = self.query_one("#filter", Input)
-        box.value = ""
-        box.display = False
-        self.table.focus()
+        self.filter_to("", done=True)
+        for box in self.query("#filter"):
+            box.remove()
 
-    @on(Input.Changed, "#filter")
-    def _filtered(self, event: Input.Changed) -> None:
-        self.filter_text = safe_text(event.value.strip())
+    def filter_to(self, text: str, *, done: bool) -> None:
+        """Show only what has all words of a text.
+
+        Args:
+            text: nothing shows everything.
+            done: whether the keys belong to the list again.
+        """
+        self.filter_text = safe_text(text.strip())
+        if done:
+            self.table.focus()
+            for box in self.query("#filter"):
+                box.display = bool(self.filter_text)
         self.refresh_all()
-
-    @on(Input.Submitted, "#filter")
-    def _filter_kept(self) -> None:
-        self.query_one("#filter", Input).display = bool(self.filter_text)
-        self.table.focus()
 
     def action_down(self) -> None:
         self.table.move_by(1)

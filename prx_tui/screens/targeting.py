@@ -6,8 +6,6 @@ from prx_engine.ids import short
 from prx_engine.records import Experiment
 from prx_tui.operations import OPERATIONS, Request
 from prx_tui.screens.base import LiveScreen
-from prx_tui.screens.dialogs import Confirm, Extend
-from prx_tui.screens.preview import PreviewScreen
 
 
 class TargetScreen(LiveScreen):
@@ -42,6 +40,8 @@ class TargetScreen(LiveScreen):
         elif self.dashboard.engine is None:
             self.dashboard.announce("There is no database to read from.", problem=True)
         else:
+            from prx_tui.screens.preview import PreviewScreen
+
             self.app.push_screen(PreviewScreen(experiment))
 
     def action_copy_id(self) -> None:
@@ -58,6 +58,8 @@ class TargetScreen(LiveScreen):
         if refusal:
             self.dashboard.announce(refusal, problem=True)
             return
+        from prx_tui.screens.dialogs import Confirm, Extend
+
         dialog = Extend(experiment) if operation == "extend" else Confirm(operation, experiment)
         self.app.push_screen(dialog, self._answered)
 

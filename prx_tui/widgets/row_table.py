@@ -205,6 +205,8 @@ class RowTable(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
+        if y > max(len(self._rows) - self.scroll_offset.y, 1):
+            return Strip.blank(width, self.rich_style)
         content = self._head_line() if y == 0 else self._row_line(y - 1 + self.scroll_offset.y, width)
         strips = Visual.to_strips(self, content, width, 1, self.visual_style, apply_selection=False, pad=True)
         return strips[0] if strips else Strip.blank(width, self.rich_style)

@@ -8,9 +8,11 @@ windows make experiments, and a corrected session is one subtraction and one add
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import operator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from itertools import combinations_with_replacement
 from typing import Final
 
 from prx_engine.dimensions import DIMENSIONS
@@ -50,13 +52,13 @@ _PRODUCTS: Final = _positions("q", symmetric=True)
 
 
 @cache
-def _plan(present: tuple[int, ...]) -> tuple[list[int], list[tuple[int, int]], list[tuple[int, int, int]]]:
-    """Return which entries a session with these dimensions touches, and from which scores."""
-    pairs = [(d, e) for d in present for e in present if d <= e]
-    counts = [_COUNTS[d][e] for d, e in pairs]
-    sums = [(_SUMS[d][e], d) for d in present for e in present]
-    products = [(_PRODUCTS[d][e], d, e) for d, e in pairs]
-    return counts, sums, products
+def _places(present: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Return where the sums over sessions with exactly these dimensions belong: entry, place in sums."""
+    pairs = list(combinations_with_replacement(present, 2))
+    places = [(0, 0), *((_COUNTS[d][e], 0) for d, e in pairs)]
+    places += [(_SUMS[d][e], 1 + i) for i, d in enumerate(present) for e in present]
+    first = 1 + len(present)
+    return places + [(_PRODUCTS[d][e], first + i) for i, (d, e) in enumerate(pairs)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,29 +108,32 @@ class Moments:
 
 
 class MomentAccumulator:
-    """Moments under construction: sessions are added and taken away in place."""
+    """Moments under construction: sessions are added and taken away in place.
 
-    __slots__ = ("entries",)
+    Sessions with the same dimensions are summed together: how many, each score, each product of two.
+    """
+
+    __slots__ = ("_sums",)
 
     def __init__(self) -> None:
-        self.entries = [0] * len(MOMENT_NAMES)
+        self._sums: dict[tuple[int, ...], list[int]] = {}
 
     def add(self, scores: Scores, sign: int = 1) -> None:
         """Add one session (or take it away, with ``sign=-1``)."""
         if scores == MISSING:
             return
         present = tuple([d for d, score in enumerate(scores) if score is not None])
-        counts, sums, products = _plan(present)
-        entries = self.entries
-        x: Sequence[int] = [0 if value is None else sign * value for value in scores]
-        entries[0] += sign
-        for position in counts:
-            entries[position] += sign
-        for position, d in sums:
-            entries[position] += x[d]
-        for position, d, e in products:
-            entries[position] += sign * x[d] * x[e]
+        x = [score for score in scores if score is not None]
+        session = [1, *x, *[a * b for a, b in combinations_with_replacement(x, 2)]]
+        sums = self._sums.get(present)
+        if sums is None:
+            sums = [0] * len(session)
+        self._sums[present] = list(map(operator.add if sign > 0 else operator.sub, sums, session))
 
     def moments(self) -> Moments:
         """Return what has been added up so far."""
-        return Moments(tuple(self.entries))
+        entries = [0] * len(MOMENT_NAMES)
+        for present, sums in self._sums.items():
+            for entry, place in _places(present):
+                entries[entry] += sums[place]
+        return Moments(tuple(entries))

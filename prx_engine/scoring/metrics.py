@@ -185,13 +185,19 @@ def combine(reports: Iterable[Report]) -> Report:
                     scores.setdefault(dimension, []).append(score)
             else:
                 combined[name] = combined[name] + value if name in combined else value
-    for whole in ("tool_calls", "tasks"):
-        part = f"{whole}_succeeded"
-        if whole in combined and combined.get(part, 0) > combined[whole]:
-            raise InvalidInput(
-                f"{part}: found {combined[part]}; allowed: at most {whole} = {combined[whole]}"
-            )
+    refuse_contradiction(combined)
     return combined
+
+
+def refuse_contradiction(report: Report) -> None:
+    """Refuse raw fields that cannot all be true.
+
+    Raises:
+        InvalidInput: if more succeeded than there were.
+    """
+    for whole, part in (("tool_calls", "tool_calls_succeeded"), ("tasks", "tasks_succeeded")):
+        if whole in report and report.get(part, 0) > report[whole]:
+            raise InvalidInput(f"{part}: found {report[part]}; allowed: at most {whole} = {report[whole]}")
 
 
 def replace(earlier: Report, later: Report) -> Report:

@@ -10,7 +10,7 @@ from prx_engine.clock import Clock, format_time
 from prx_engine.dimensions import VariantName
 from prx_engine.errors import InvalidInput, NotFound, PrxError
 from prx_engine.ids import short
-from prx_engine.scoring.metrics import Report, SessionUpdate, combine, replace
+from prx_engine.scoring.metrics import Report, SessionUpdate, refuse_contradiction, replace
 from prx_engine.scoring.scores import Scorer
 from prx_engine.sessions.ledger import ExperimentWindow, ExperimentWindows, Ledger, SessionState
 from prx_engine.store import Store
@@ -69,6 +69,10 @@ class Recorder:
         scorer = self._deployment_scorer()
         return self._store.write(lambda: self._record(updates, scorer, now))
 
+    def record_within(self, updates: Sequence[SessionUpdate]) -> list[Recorded]:
+        """Record a batch inside a write transaction of the caller's."""
+        return self._record(updates, self._deployment_scorer(), self._clock.now()) if updates else []
+
     def _record(self, updates: Sequence[SessionUpdate], scorer: Scorer, now: datetime) -> list[Recorded]:
         ledger = Ledger(self._store, self._windows, scorer, now)
         windows = self._windows.by_id({u.experiment_id for u in updates if u.experiment_id})
@@ -108,7 +112,7 @@ def _refusal(update: SessionUpdate, report: Report, now: datetime, windows: Wind
         if update.layer != layer:
             return InvalidInput(f"layer: found {update.layer}; the stated experiment is of {layer}")
     try:
-        combine([report])
+        refuse_contradiction(report)
     except InvalidInput as error:
         return error
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
@@ -17,6 +18,8 @@ from prx_engine.store.schema import Assignments, DeploymentTotals, HourlyTotals,
 _ARM_COLUMNS: Final = ("experiment", "variant", "assigned", *MOMENT_NAMES)
 _HOUR_COLUMNS: Final = ("experiment", "variant", "hour", "assigned", *MOMENT_NAMES)
 _DEPLOYMENT_COLUMNS: Final = ("hour", *MOMENT_NAMES)
+_ARM_WIDTH: Final = 1 + len(MOMENT_NAMES)
+_NOTHING: Final = Moments()
 
 
 class _Change:
@@ -26,8 +29,8 @@ class _Change:
         self.assigned = 0
         self.moments = MomentAccumulator()
 
-    def empty(self) -> bool:
-        return not self.assigned and not any(self.moments.entries)
+    def values(self) -> tuple[int, ...]:
+        return self.assigned, *self.moments.moments().entries
 
 
 class TotalsChange:
@@ -57,22 +60,17 @@ class TotalsChange:
 
     def write(self, store: Store) -> None:
         """Add the differences to the totals, in the order of their keys, so that writers cannot deadlock."""
-        hours = [(*key, c) for key, c in sorted(self._arms.items()) if not c.empty()]
-        arms: defaultdict[tuple[int, VariantName], list[int]] = defaultdict(
-            lambda: [0] * (1 + len(MOMENT_NAMES))
-        )
-        for experiment, variant, _, change in hours:
-            total = arms[experiment, variant]
-            for i, value in enumerate((change.assigned, *change.moments.entries)):
-                total[i] += value
+        hours = [(key, values) for key, c in sorted(self._arms.items()) if any(values := c.values())]
+        arms: defaultdict[tuple[int, VariantName], Sequence[int]] = defaultdict(lambda: [0] * _ARM_WIDTH)
+        for (experiment, variant, _), values in hours:
+            arms[experiment, variant] = list(map(operator.add, arms[experiment, variant], values))
         store.add_to(Totals, _ARM_COLUMNS, [(*key, *values) for key, values in sorted(arms.items())])
-        store.add_to(
-            HourlyTotals, _HOUR_COLUMNS, [(e, v, h, c.assigned, *c.moments.entries) for e, v, h, c in hours]
-        )
+        store.add_to(HourlyTotals, _HOUR_COLUMNS, [(*key, *values) for key, values in hours])
+        deployment = [(hour, m.moments()) for hour, m in sorted(self._deployment.items())]
         store.add_to(
             DeploymentTotals,
             _DEPLOYMENT_COLUMNS,
-            [(hour, *m.entries) for hour, m in sorted(self._deployment.items()) if any(m.entries)],
+            [(hour, *m.entries) for hour, m in deployment if m != _NOTHING],
         )
 
 

@@ -38,10 +38,11 @@ def difference_interval(test: WelchResult, q: float) -> Interval:
     return Interval(test.difference - margin, test.difference + margin)
 
 
-def fieller_interval(control: Arm, treatment: Arm, q: float) -> Interval:
-    """Interval of the lift r: all r with (T - (1 + r) C)² <= q² (V_T + (1 + r)² V_C) (Fieller, 1954).
+def fieller_interval(control: Arm, treatment: Arm, q: float, covariance: float = 0.0) -> Interval:
+    """Interval of the lift r: all r with (T - (1 + r) C)² <= q² Var(T - (1 + r) C) (Fieller, 1954).
 
-    T and C are the means, V_T and V_C their variances. If C is not distinguishable from 0 the set is
+    T and C are the means, V_T and V_C their variances, K their covariance; the variance on the right is
+    V_T - 2 (1 + r) K + (1 + r)² V_C. If C is not distinguishable from 0 the set is
     unbounded: the whole line, or two rays. Of two rays the one that contains the observed lift is
     returned; the other consists of negative ratios of the means, which fitness cannot have. So 0 lies in
     the interval exactly if the difference T - C is within q standard errors.
@@ -50,6 +51,7 @@ def fieller_interval(control: Arm, treatment: Arm, q: float) -> Interval:
         control: control arm; its mean may be 0.
         treatment: treatment arm.
         q: quantile of the t distribution, at least 0; `inf` gives the whole line.
+        covariance: of the two means, 0 for independent arms.
 
     Returns:
         The interval. With C and V_C both 0 no finite lift is possible once T differs from 0: both ends
@@ -58,19 +60,23 @@ def fieller_interval(control: Arm, treatment: Arm, q: float) -> Interval:
     if math.isinf(q):
         return _EVERYTHING
     c, t = control.mean, treatment.mean
-    # With x = 1 + r the set is a x² - 2 t c x + b <= 0.
-    a = c * c - q * q * control.variance
-    b = t * t - q * q * treatment.variance
-    discriminant = q * q * (treatment.variance * a + control.variance * t * t)
+    # With x = 1 + r the set is a x² - 2 h x + b <= 0.
+    squared, k = q * q, covariance
+    a = c * c - squared * control.variance
+    h = t * c - squared * k
+    b = t * t - squared * treatment.variance
+    discriminant = squared * (
+        treatment.variance * a + control.variance * t * t - 2.0 * t * c * k + squared * k * k
+    )
     if a > 0.0:
-        low, high = _roots(a, t * c, b, max(discriminant, 0.0))
+        low, high = _roots(a, h, b, max(discriminant, 0.0))
         return Interval(low - 1.0, high - 1.0)
     if a == 0.0:
-        return _without_square(t * c, t, b)
+        return _without_square(h, t, b)
     if discriminant <= 0.0:
         return _EVERYTHING
-    low, high = _roots(a, t * c, b, discriminant)
-    upwards = t * c > 0.0 or (c == 0.0 and t > 0.0)
+    low, high = _roots(a, h, b, discriminant)
+    upwards = h > 0.0 or (h == 0.0 and t > 0.0)
     return Interval(high - 1.0, math.inf) if upwards else Interval(-math.inf, low - 1.0)
 
 

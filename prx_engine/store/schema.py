@@ -296,6 +296,13 @@ Assignments.add_index(
         name="assignments_by_rank",
     )
 )
+Assignments.add_index(
+    Assignments.index(
+        Assignments.experiment,
+        name="assignments_with_cluster",
+        where=Assignments.cluster.is_null(False),  # type: ignore[attr-defined]
+    )
+)
 
 TABLES: Final[tuple[type[peewee.Model], ...]] = (
     SchemaInfo,

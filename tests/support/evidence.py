@@ -17,6 +17,7 @@ from prx_engine.experiments.analysis import Analysis, Pinned, Subject
 from prx_engine.experiments.comparison import Histograms
 from prx_engine.experiments.schedule import Schedule
 from prx_engine.fitness.arms import Arm, Arms
+from prx_engine.fitness.clusters import ClusterSums
 from prx_engine.fitness.moments import MOMENT_NAMES, Moments, Scores
 from prx_engine.scoring.scores import Scorer
 from prx_engine.statistics import Histogram
@@ -113,6 +114,9 @@ class SyntheticEvidence:
             for name, sessions in self.sessions.items()
         }
 
+    def clusters(self, end: float) -> ClusterSums | None:
+        return None
+
     def session_fitness(self, end: float) -> Histograms:
         return {
             name: Histogram.from_units(self._counted(sessions, end).items())
@@ -139,6 +143,9 @@ class OneDimension:
 
     def arms(self, end: float) -> Arms:
         return {"control": self._arm("control", end), "treatment": self._arm("treatment", end)}
+
+    def clusters(self, end: float) -> ClusterSums | None:
+        return None
 
     def session_fitness(self, end: float) -> Histograms:
         return {"control": self._histogram("control", end), "treatment": self._histogram("treatment", end)}

@@ -22,7 +22,6 @@ from prx_engine.sessions.ledger import (
 from prx_engine.store import Store
 from prx_engine.store.schema import Experiments, Sessions
 
-
 Effective = dict[Layer, tuple[dict[str, Any], dict[str, str]]]
 """Keys and files that are set, by layer."""
 

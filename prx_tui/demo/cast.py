@@ -307,7 +307,7 @@ HISTORY: Final = (
         control="All coding goes to Opus",
         treatment="Edits of a single file go to Sonnet; one session in five for now",
         config={"routing.simple_coding": "sonnet"},
-        effect=Behaviour(latency=0.04, efficiency=0.03, relevance=-0.005),
+        effect=Behaviour(latency=0.05, efficiency=0.04, relevance=-0.005),
         at=_day(35, 6, 30),
         options={"traffic_split": 0.2},
     ),

@@ -93,11 +93,13 @@ def propose(engine: Engine, world: World, change: Change) -> Experiment:
     )
 
 
-def make_history(deployment: Deployment, world: World, progress: Progress | None = None) -> Arrivals:
-    """Make the history of a deployment up to DEMO_NOW, and return the arrivals to go on with."""
+def make_history(
+    deployment: Deployment, world: World, progress: Progress | None = None, end: datetime = DEMO_NOW
+) -> Arrivals:
+    """Make the history of a deployment up to its end, and return the arrivals to go on with."""
     with deployment.engine("agent") as agent, deployment.engine("dana") as operator:
         history = _History(deployment, world, agent, operator)
-        history.play(DEMO_NOW, progress or (lambda share: None))
+        history.play(end, progress or (lambda share: None))
         return history.arrivals
 
 

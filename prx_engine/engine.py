@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from prx_engine.scoring.scores import Scorer
     from prx_engine.sessions.assignment import Assigner
     from prx_engine.sessions.ledger import ExperimentWindows
-    from prx_engine.sessions.live import LiveSession
+    from prx_engine.sessions.live import SessionScope
     from prx_engine.sessions.recording import Recorder
     from prx_engine.telemetry.following import TelemetryFollower
     from prx_engine.telemetry.importing import Target
@@ -304,17 +304,27 @@ class Engine:
         base = Path() if given else self._configuration.path.parent
         return TelemetryFollower(self._target, lambda: self.settings.telemetry, base, given or None)
 
-    def session(self, session_id: str, *, raises: bool = False, **fields: Any) -> LiveSession:
-        """Return a session that reports as it runs: a context manager, and a decorator, also for async.
+    def session(
+        self, session_id: str | Callable[..., str] | None = None, *, raises: bool = False, **fields: Any
+    ) -> SessionScope:
+        """Return a session that reports as it runs: a context manager, or a decorator; async as well.
+
+        with engine.session("s-17") as session:
+            prompt = session["L2"].config
+            session.first_token()
+            session.tool_call(ok=True)
+            session.tokens(5210)
+            session.feedback("thumbs_up")
 
         Args:
-            session_id: the agent's own name of the session.
+            session_id: the agent's own name of the session; for a decorator also what gives it from the
+                arguments of a call. A new one each time if not given.
             raises: whether errors of the experiments reach the agent; else they are only logged.
-            fields: to record at its start, such as ``cluster``.
+            fields: to record beside what is told, such as ``cluster``.
         """
-        from prx_engine.sessions.live import LiveSession
+        from prx_engine.sessions.live import SessionScope
 
-        return LiveSession(self, session_id, fields, raises=raises)
+        return SessionScope(self, session_id, fields, raises=raises)
 
     # Experiments
 

@@ -6,6 +6,7 @@ from prx_engine.configuration.explain import InvalidConfiguration, Problem, allo
 from prx_engine.configuration.file import ConfigurationFile, config_path
 from prx_engine.configuration.settings import (
     AutoConvergeSettings,
+    EvaluationSettings,
     ExperimentSettings,
     FitnessSettings,
     Normalization,
@@ -23,6 +24,7 @@ from prx_engine.configuration.view import SettingLine, describe
 __all__ = [
     "AutoConvergeSettings",
     "ConfigurationFile",
+    "EvaluationSettings",
     "ExperimentSettings",
     "FitnessSettings",
     "InvalidConfiguration",

@@ -8,6 +8,7 @@ is not a number and a text is not a boolean, but a whole number may stand where 
 from __future__ import annotations
 
 import math
+import re
 from typing import Annotated, Final, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, model_validator
@@ -24,6 +25,10 @@ CROSS_FIELD: Final = "cross_field"
 Their context names the key to blame (`key`, relative to the model, empty for the model itself), what was
 found (`found`) and what is allowed (`allowed`), both as text.
 """
+
+
+EVALUATED: Final[tuple[Dimension, ...]] = ("response_relevance", "memory_precision", "user_satisfaction")
+"""Dimensions that evaluations in telemetry can be scores of."""
 
 
 class Rule(NamedTuple):
@@ -50,6 +55,7 @@ Share = Annotated[float, Strict(), Field(ge=0, le=1, allow_inf_nan=False)]
 Weight = Annotated[Share, SUM_OF_ONE]
 Positive = Annotated[float, Strict(), Field(gt=0, allow_inf_nan=False)]
 Text = Annotated[str, Strict(), Field(min_length=1)]
+Names = tuple[Text, ...]
 Falling = Annotated[tuple[Positive, Positive], AfterValidator(_ascending), ASCENDING]
 """Bounds of a score that falls: 1.0 at or below the first, 0.0 at or above the second."""
 
@@ -213,16 +219,53 @@ class TelemetrySource(Settings):
     """One place that records of sessions are read from."""
 
     path: Text
-    """File, or glob of files."""
+    """File, folder or glob of files, relative to the configuration folder."""
 
-    format: Text = "auto"
+    format: Literal["auto", "native", "otlp", "codex", "claude-code", "langfuse", "prx"] = "auto"
     """Name of the format; `auto` recognises it from the content."""
 
 
+class EvaluationSettings(Settings):
+    """Names of evaluations that agents' telemetry has scores for; case, `-`, `_` and blanks are all alike."""
+
+    response_relevance: Names = ("relevance", "answer_relevance", "response_relevance")
+    """Evaluations that judge whether a response is relevant."""
+
+    memory_precision: Names = ("memory_relevance", "context_relevance", "memory_precision")
+    """Evaluations that judge whether recalled memories are relevant."""
+
+    user_satisfaction: Names = ("user_satisfaction", "user_feedback")
+    """Evaluations by users; 0 and 1 are thumbs, anything between is a score."""
+
+    @model_validator(mode="after")
+    def _one_dimension_a_name(self) -> Self:
+        seen: set[str] = set()
+        for dimension in type(self).model_fields:
+            for name in map(_canonical, getattr(self, dimension)):
+                if name in seen:
+                    raise _cross_field(dimension, f'"{name}" again', "each name for one dimension")
+                seen.add(name)
+        return self
+
+    def dimension_of(self, name: str) -> Dimension | None:
+        """Dimension that an evaluation of this name is a score of, if any."""
+        wanted = _canonical(name)
+        for dimension in EVALUATED:
+            if wanted in map(_canonical, getattr(self, dimension)):
+                return dimension
+        return None
+
+
 class TelemetrySettings(Settings):
-    """Where records of sessions come from."""
+    """Where records of sessions come from, and what they mean."""
 
     sources: tuple[TelemetrySource, ...] = ()
+    """What `watch` and the dashboard follow."""
+
+    transcript_latency: Flag = False
+    """Whether the time from prompt to answer stands in where a transcript has no time to first token."""
+
+    evaluations: EvaluationSettings = EvaluationSettings.model_construct()
 
 
 class SelfEvolution(Settings):
@@ -242,6 +285,11 @@ class Parameters(Settings):
 
     experiments: ExperimentSettings = ExperimentSettings.model_construct()
     fitness: FitnessSettings = FitnessSettings.model_construct()
+
+
+def _canonical(name: str) -> str:
+    """Returns the form in which two spellings of a name are equal."""
+    return re.sub(r"[-_ ]+", "_", name.strip().casefold())
 
 
 def _too_long(

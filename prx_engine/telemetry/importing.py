@@ -2,111 +2,349 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Final
+import gzip
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Final, NamedTuple, Protocol
 
+from prx_engine.clock import Clock
 from prx_engine.dimensions import DIMENSIONS
-from prx_engine.errors import PrxError
+from prx_engine.errors import InvalidInput, PrxError
 from prx_engine.records import ImportReport, Rejected
 from prx_engine.scoring.metrics import SessionUpdate, combine
 from prx_engine.scoring.scores import RAW_FIELDS, Scorer
-from prx_engine.sessions.recording import Recorder
-from prx_engine.telemetry import native
+from prx_engine.sessions.recording import Recorded, Recorder
+from prx_engine.store import Store
+from prx_engine.telemetry.distinct import Distinct
+from prx_engine.telemetry.formats import Found, Piece
+from prx_engine.telemetry.naming import Naming
+from prx_engine.telemetry.prx import chat_sessions
+from prx_engine.telemetry.reading import LONGEST_LINE, Line, decompressed, is_sqlite, lines_of, numbered
+from prx_engine.telemetry.registry import FileReader
 
 _BATCH: Final = 500
-"""Lines of one transaction: enough to make its cost small, few enough to let others write in between."""
+"""Updates of one transaction: enough to make its cost small, few enough to let others write in between."""
+
+_BATCH_BYTES: Final = 8 * 1024 * 1024
+"""Bytes of the lines of one transaction, which are in memory until it is over."""
+
+_SHOWN: Final = 20
+"""Refused lines that a report has; the others are counted."""
+
+_UNNAMED: Final = "?"
+"""Stands for the session of a piece while its other fields are checked."""
+
+OnRejected = Callable[[int, bytes], object]
 
 
 def import_lines(
     name: str,
     lines: Iterable[bytes],
-    recorder: Recorder,
-    scorer: Scorer,
-    on_rejected: Callable[[int, bytes], object] | None = None,
+    reader: FileReader,
+    target: Target,
+    on_rejected: OnRejected | None = None,
 ) -> ImportReport:
-    """Record all session lines of one source of telemetry.
+    """Record what lines tell about sessions.
 
     Args:
         name: of the file, for messages.
         lines: raw lines.
-        recorder: takes the updates.
-        scorer: tells which dimensions an update has data for.
+        reader: of their format.
+        target: where it goes.
         on_rejected: called with number and raw bytes of each line that is refused.
 
     Raises:
         StoreError: if the database fails; what was recorded before stays.
     """
-    importing = _Import(name, recorder, scorer, on_rejected)
-    for number, update, line in native.read(lines):
-        importing.take(number, update, line)
-    return importing.finish()
+    intake = Intake(name, target, on_rejected)
+    intake.take(numbered(lines), reader)
+    return intake.finish(reader.format_name)
 
 
-class _Import:
-    def __init__(
-        self,
-        name: str,
-        recorder: Recorder,
-        scorer: Scorer,
-        on_rejected: Callable[[int, bytes], object] | None,
-    ) -> None:
+def import_file(
+    path: Path,
+    name: str,
+    reader: FileReader,
+    target: Target,
+    on_rejected: OnRejected | None = None,
+    on_progress: Callable[[int], object] | None = None,
+) -> ImportReport:
+    """Record what a file tells about sessions, whatever its compression and layout.
+
+    Args:
+        path: the file.
+        name: of the file, for messages.
+        reader: of its format.
+        target: where it goes.
+        on_rejected: called with number and raw bytes of each line that is refused.
+        on_progress: called now and then with the number of bytes of the file that have been read.
+
+    Raises:
+        OSError: if the file cannot be read.
+        StoreError: if the database fails; what was recorded before stays.
+    """
+    intake = Intake(name, target, on_rejected)
+    with open(path, "rb") as file:
+        try:
+            for line in contents(path, file):
+                intake.add(line, reader)
+                if on_progress is not None:
+                    on_progress(file.tell())
+        except InvalidInput as error:
+            intake.refuse(0, error)
+    return intake.finish(reader.format_name)
+
+
+def contents(path: Path, file: IO[bytes]) -> Iterator[Line]:
+    """Return the lines of an opened file, or what stands for them.
+
+    Raises:
+        InvalidInput: if the file as a whole is damaged, or nothing that can be read.
+    """
+    if is_sqlite(path):
+        yield from numbered(chat_sessions(path))
+        return
+    try:
+        yield from lines_of(decompressed(file))
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InvalidInput(f"damaged: {error}") from None
+    except Exception as error:
+        if type(error).__name__ != "ZstdError":
+            raise
+        raise InvalidInput(f"damaged: {error}") from None
+
+
+class LineReader(Protocol):
+    """Anything that finds something in lines."""
+
+    def read(self, line: bytes) -> Iterable[Found]:
+        """Return what a line tells about sessions."""
+        ...
+
+
+class Target(NamedTuple):
+    """Where what is imported goes.
+
+    Attributes:
+        store: the database.
+        recorder: takes the updates.
+        scorer: tells which dimensions an update has data for.
+        clock: the engine's clock.
+    """
+
+    store: Store
+    recorder: Recorder
+    scorer: Scorer
+    clock: Clock
+
+
+class _Entry(NamedTuple):
+    """One thing found in a line.
+
+    Attributes:
+        line: where it was found.
+        update: of a session; None if that is not known yet, if there is nothing to record, or if it is wrong.
+        piece: from which the update was made, or will be; None if the line was an update.
+        error: what is wrong with it.
+    """
+
+    line: Line
+    update: SessionUpdate | None = None
+    piece: Piece | None = None
+    error: PrxError | None = None
+
+
+class _Stale(Exception):
+    """Somebody else has recorded this batch already."""
+
+
+class Intake:
+    """Takes the lines of one file, records what they tell in batches, and keeps account of it.
+
+    Args:
+        name: of the file, for messages.
+        target: where it goes.
+        on_rejected: called with number and raw bytes of each line that is refused, in their order.
+    """
+
+    def __init__(self, name: str, target: Target, on_rejected: OnRejected | None = None) -> None:
         self._name = name
+        self._target = target
+        self._naming = Naming(target.store)
         self._on_rejected = on_rejected
-        self._recorder = recorder
-        self._scorer = scorer
-        self._batch: list[tuple[int, SessionUpdate, bytes]] = []
+        self._batch: list[_Entry] = []
+        self._bytes = 0
         self._lines = 0
         self._recorded = 0
-        self._sessions: set[str] = set()
-        self._without_experiment: set[str] = set()
+        self._waiting = 0
+        self._refused = 0
+        self._sessions = Distinct()
+        self._without_experiment = Distinct()
         self._missing = set(range(len(DIMENSIONS)))
         self._telling = frozenset().union(*RAW_FIELDS)
         self._rejected: list[Rejected] = []
+        self._last_refused: int | None = None
 
-    def take(self, number: int, update: SessionUpdate | PrxError, line: bytes) -> None:
+    def rename(self, name: str) -> None:
+        """Go on with another file."""
+        self._name = name
+        self._last_refused = None
+
+    @property
+    def full(self) -> bool:
+        """Whether what has been taken is enough for one transaction."""
+        return len(self._batch) >= _BATCH or self._bytes >= _BATCH_BYTES
+
+    def take(self, lines: Iterable[Line], reader: LineReader) -> None:
+        """Read lines and record what they tell; the last few are recorded by ``finish``."""
+        for line in lines:
+            self.add(line, reader)
+
+    def add(self, line: Line, reader: LineReader) -> None:
+        """Read one line; record what has been read if that is enough for a transaction."""
         self._lines += 1
-        if isinstance(update, PrxError):
-            self._reject(number, update, line)
-            return
-        self._batch.append((number, update, line))
-        if len(self._batch) >= _BATCH:
-            self._record()
+        self._bytes += len(line.content)
+        for found in _found_in(line, reader):
+            self._batch.append(_entry(line, found))
+            if self.full:
+                self.record()
 
-    def finish(self) -> ImportReport:
-        self._record()
+    def refuse(self, number: int, error: PrxError) -> None:
+        """Report a line, or a whole file, that cannot be read at all."""
+        self._lines += 1
+        self._batch.append(_Entry(Line(number, b""), error=error))
+
+    def record(self, alongside: Callable[[], bool] | None = None) -> bool:
+        """Record what has been taken, in one transaction.
+
+        Args:
+            alongside: run first within the transaction; False gives the batch up.
+
+        Returns:
+            Whether it was recorded.
+        """
+        batch, self._batch, self._bytes = self._batch, [], 0
+        if not batch and alongside is None:
+            return True
+        try:
+            results = self._target.store.write(lambda: self._write(batch, alongside))
+        except _Stale:
+            return False
+        for entry, result in results:
+            self._note(entry, result)
+        return True
+
+    def finish(self, format_: str | None) -> ImportReport:
+        """Record what is left, and return the account."""
+        self.record()
+        self._target.store.write(lambda: self._naming.forget(self._target.clock.now()))
+        return self.report(format_)
+
+    def report(self, format_: str | None) -> ImportReport:
+        """Return the account of what has been recorded so far, in a file of some format."""
         return ImportReport(
             lines=self._lines,
             recorded=self._recorded,
-            sessions=len(self._sessions),
-            without_experiment=len(self._without_experiment),
+            sessions=self._sessions.count(),
+            without_experiment=self._without_experiment.count(),
             missing_dimensions=[DIMENSIONS[d] for d in sorted(self._missing)],
-            rejected=sorted(self._rejected, key=lambda rejected: rejected.line),
+            rejected=list(self._rejected),
+            refused=self._refused,
+            waiting=self._waiting,
+            format=format_,
         )
 
-    def _record(self) -> None:
-        batch, self._batch = self._batch, []
-        if not batch:
-            return
-        results = self._recorder.record([update for _, update, _ in batch])
-        for (number, update, line), result in zip(batch, results, strict=True):
-            if result.error is not None:
-                self._reject(number, result.error, line)
-                continue
+    def _write(
+        self, batch: Sequence[_Entry], alongside: Callable[[], bool] | None
+    ) -> list[tuple[_Entry, Recorded | None]]:
+        """Record a batch; return what became of each entry, None where there was nothing to record."""
+        if alongside is not None and not alongside():
+            raise _Stale
+        pieces = [entry.piece for entry in batch if entry.piece is not None]
+        named, released = self._naming.sessions(pieces, self._target.clock.now())
+        sessions = iter(named)
+        entries = [entry if entry.piece is None else _named(entry, next(sessions)) for entry in batch]
+        entries += [_named(_Entry(batch[-1].line, piece=piece), piece.session_id) for piece in released]
+        starts = _starts(entries)
+        updates = [_started(entry.update, starts) for entry in entries if entry.update is not None]
+        results = iter(self._target.recorder.record_within(updates))
+        return [(entry, next(results) if entry.update is not None else None) for entry in entries]
+
+    def _note(self, entry: _Entry, result: Recorded | None) -> None:
+        error = entry.error if result is None else result.error
+        if error is not None:
+            self._reject(entry.line, error)
+        elif entry.update is None:
+            self._waiting += bool(entry.piece and entry.piece.fields)
+        else:
             self._recorded += 1
-            self._sessions.add(update.session_id)
-            if result.without_experiment:
-                self._without_experiment.add(update.session_id)
-            if not self._telling.isdisjoint(update.model_fields_set):
-                self._note_dimensions(update)
+            self._sessions.add(entry.update.session_id)
+            if result is not None and result.without_experiment:
+                self._without_experiment.add(entry.update.session_id)
+            if not self._telling.isdisjoint(entry.update.model_fields_set):
+                self._note_dimensions(entry.update)
 
     def _note_dimensions(self, update: SessionUpdate) -> None:
-        scores = self._scorer.scores(combine([update.report()]))
+        scores = self._target.scorer.scores(combine([update.report()]))
         self._missing = {d for d in self._missing if scores[d] is None}
         self._telling = frozenset().union(*(RAW_FIELDS[d] for d in self._missing))
 
-    def _reject(self, number: int, error: PrxError, line: bytes) -> None:
+    def _reject(self, line: Line, error: PrxError) -> None:
+        if len(self._rejected) < _SHOWN:
+            problem, text = str(error), line.content.decode("utf-8", "replace")
+            self._rejected.append(Rejected(file=self._name, line=line.number, problem=problem, text=text))
+        if line.number == self._last_refused:
+            return
+        self._last_refused = line.number
+        self._refused += 1
         if self._on_rejected is not None:
-            self._on_rejected(number, line)
-        self._rejected.append(
-            Rejected(file=self._name, line=number, problem=str(error), text=line.decode("utf-8", "replace"))
-        )
+            self._on_rejected(line.number, line.content)
+
+
+def _found_in(line: Line, reader: LineReader) -> Iterator[Found]:
+    if line.cut:
+        yield InvalidInput(f"longer than {LONGEST_LINE // 1024 // 1024} MiB")
+        return
+    try:
+        yield from reader.read(line.content)
+    except InvalidInput as error:
+        yield error
+
+
+def _entry(line: Line, found: Found) -> _Entry:
+    if isinstance(found, SessionUpdate):
+        return _Entry(line, update=found)
+    if isinstance(found, InvalidInput):
+        return _Entry(line, error=found)
+    try:
+        update = found.update(found.session_id or _UNNAMED)
+    except InvalidInput as error:
+        return _Entry(line, error=error)
+    # A piece without fields is recorded by nobody: it only makes its session known by other names.
+    return _Entry(line, update if found.session_id is not None and found.fields else None, found)
+
+
+def _named(entry: _Entry, session_id: str | None) -> _Entry:
+    """Return the entry with its update, now that its session is known."""
+    if entry.update is not None or entry.piece is None or session_id is None or not entry.piece.fields:
+        return entry
+    return entry._replace(update=entry.piece.update(session_id))
+
+
+def _starts(entries: Iterable[_Entry]) -> dict[str, datetime]:
+    """Return the earliest start among the pieces of each session, for the order in a batch means nothing."""
+    first: dict[str, datetime] = {}
+    for entry in entries:
+        if entry.update is not None and entry.piece is not None and entry.piece.at is not None:
+            session = entry.update.session_id
+            first[session] = min(first.get(session, entry.piece.at), entry.piece.at)
+    return first
+
+
+def _started(update: SessionUpdate, starts: Mapping[str, datetime]) -> SessionUpdate:
+    start = starts.get(update.session_id)
+    if start is None or start == update.started_at:
+        return update
+    return update.model_copy(update={"started_at": start})

@@ -1,34 +1,35 @@
-"""Native session lines: one JSON object a line."""
+"""Native session lines: one JSON object a line, in the words of the engine itself."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Iterable
 
-from prx_engine.errors import InvalidInput
+from prx_engine.configuration import TelemetrySettings
 from prx_engine.scoring.metrics import SessionUpdate
-
-LONGEST_LINE: Final = 16 * 1024 * 1024
-"""Bytes of a line; a longer one is refused without being parsed."""
+from prx_engine.telemetry.formats import FormatName, Found, State
 
 
-def read(lines: Iterable[bytes]) -> Iterator[tuple[int, SessionUpdate | InvalidInput, bytes]]:
-    """Return for each line its number from 1, the update in it or what is wrong with it, and the line.
+class Native:
+    """The project's own format; the lines name their source themselves."""
 
-    Blank lines are passed over.
-    """
-    for number, raw in enumerate(lines, start=1):
-        line = raw.strip()
-        if number == 1:
-            line = line.removeprefix(b"\xef\xbb\xbf")
-        if line:
-            yield number, _parsed(line), line
+    name: FormatName = "native"
+
+    def recognises(self, record: object) -> bool:
+        """Tell whether a value names a session."""
+        return isinstance(record, dict) and "session_id" in record
+
+    def reader(self, settings: TelemetrySettings, state: State) -> NativeReader:
+        """Return a reader."""
+        return NativeReader()
 
 
-def _parsed(line: bytes) -> SessionUpdate | InvalidInput:
-    if len(line) > LONGEST_LINE:
-        return InvalidInput(f"longer than {LONGEST_LINE // 1024 // 1024} MiB")
-    try:
-        return SessionUpdate.of_json(line)
-    except InvalidInput as error:
-        return error
+class NativeReader:
+    """Reads session lines; nothing has to be remembered."""
+
+    def read(self, line: bytes) -> Iterable[Found]:
+        """Return the update that a line is."""
+        return (SessionUpdate.of_json(line),)
+
+    def state(self) -> State:
+        """Return nothing to remember."""
+        return {}

@@ -1,0 +1,308 @@
+"""Following telemetry: what files gain is recorded, and the place in each is kept in the same transaction.
+
+So a process that is killed, at whatever moment, goes on where the database says; and since every record is
+identified by its content (see ``formats``), even reading a file again from its start counts nothing twice.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import IO, Final
+
+from prx_engine.configuration import TelemetrySettings, TelemetrySource
+from prx_engine.errors import InvalidInput
+from prx_engine.records import ImportReport
+from prx_engine.telemetry.importing import Intake, Target, contents
+from prx_engine.telemetry.naming import Naming
+from prx_engine.telemetry.places import Place, has_telemetry, places
+from prx_engine.telemetry.positions import Position, Positions, identity_of
+from prx_engine.telemetry.reading import LONGEST_LINE, is_document, kind_of, numbered
+from prx_engine.telemetry.registry import FileReader
+
+_CHUNK_LINES: Final = 500
+_CHUNK_BYTES: Final = 4 * 1024 * 1024
+_BLOCK: Final = 1024 * 1024
+_OPEN_FILES: Final = 64
+"""Files that stay open: what is written to one just before it is rotated away and compressed is not lost."""
+
+_LATE_POLLS: Final = 10
+"""How often a file is looked at after it was rotated away, for its writer may still have it open."""
+
+_TIDY_EVERY: Final = timedelta(hours=1)
+
+
+class TelemetryFollower:
+    """Follows sources of telemetry; ``poll`` records what is new. Not for several threads at once.
+
+    Args:
+        target: gives where it goes, under the present configuration.
+        settings: gives the present configuration of telemetry.
+        base: what relative paths are relative to.
+        sources: what to follow; the sources of the configuration if not given.
+    """
+
+    def __init__(
+        self,
+        target: Callable[[], Target],
+        settings: Callable[[], TelemetrySettings],
+        base: Path,
+        sources: Sequence[TelemetrySource] | None = None,
+    ) -> None:
+        self._target = target
+        self._settings = settings
+        self._base = base
+        self._sources = sources
+        self._unchanged: dict[Path, str] = {}
+        self._foreign: dict[Path, str] = {}
+        self._damaged: dict[Path, str] = {}
+        self._current: dict[Path, str] = {}
+        self._open: OrderedDict[str, IO[bytes]] = OrderedDict()
+        self._late: dict[str, tuple[Path, TelemetrySource, int]] = {}
+        self._tidied: datetime | None = None
+
+    def poll(self, stop: Callable[[], bool] = lambda: False) -> ImportReport:
+        """Record what the sources have gained since the last poll, of whatever process.
+
+        Args:
+            stop: asked between transactions; what is left then is for the next poll.
+
+        Raises:
+            StoreError: if the database fails; what was recorded before stays.
+        """
+        settings, target = self._settings(), self._target()
+        run = _Run(self, settings, target, stop)
+        for source in settings.sources if self._sources is None else self._sources:
+            for place in places(source.path, self._base):
+                if stop():
+                    return run.report()
+                self._follow(run, place, source)
+        self._follow_late(run)
+        self._tidy(target)
+        return run.report()
+
+    def close(self) -> None:
+        """Close the files that are open."""
+        while self._open:
+            self._open.popitem()[1].close()
+
+    def _follow(self, run: _Run, place: Place, source: TelemetrySource) -> None:
+        path = place.path
+        try:
+            status = os.stat(path)
+        except OSError:
+            self._rotated(run, path, "", source)
+            return
+        identity, version = identity_of(status), _version(path, status)
+        self._rotated(run, path, identity, source)
+        if self._unchanged.get(path) == version or self._foreign.get(path) == version:
+            return
+        if (
+            not place.named
+            and not run.positions.of_file(identity, str(path)).stored
+            and not has_telemetry(path)
+        ):
+            self._foreign[path] = version
+            return
+        try:
+            file = self._opened(identity, path)
+        except OSError:
+            return
+        if run.read(file, path, identity, version, source):
+            self._unchanged[path] = version
+
+    def _rotated(self, run: _Run, path: Path, identity: str, source: TelemetrySource) -> None:
+        """Remember the files that were followed under a path which now is another file's, or nobody's."""
+        before = self._current.get(path)
+        if before == identity:
+            return
+        earlier = [before] if before else run.positions.earlier(str(path), identity)
+        self._late |= dict.fromkeys(earlier, (path, source, _LATE_POLLS))
+        self._current[path] = identity
+
+    def _follow_late(self, run: _Run) -> None:
+        """Read the ends of files that were rotated away."""
+        for identity, (path, source, polls) in list(self._late.items()):
+            try:
+                file = self._open.get(identity) or _elsewhere(path, identity)
+            except OSError:
+                file = None
+            if file is not None:
+                self._open[identity] = file
+                run.read(file, path, identity, None, source)
+            self._late[identity] = (path, source, polls - 1)
+            if file is None or polls <= 1:
+                del self._late[identity]
+                self._close(identity)
+
+    def _opened(self, identity: str, path: Path) -> IO[bytes]:
+        file = self._open.get(identity)
+        if file is None:
+            file = self._open[identity] = open(path, "rb")  # noqa: SIM115
+        self._open.move_to_end(identity)
+        if len(self._open) > _OPEN_FILES:
+            self._close(next(iter(self._open)))
+        return file
+
+    def _close(self, identity: str) -> None:
+        file = self._open.pop(identity, None)
+        if file is not None:
+            file.close()
+
+    def is_settled(self, path: Path, version: str) -> bool:
+        """Tell whether a file that could not be read as a whole is the same as at the last poll."""
+        settled = self._damaged.get(path) == version
+        self._damaged[path] = version
+        return settled
+
+    def _tidy(self, target: Target) -> None:
+        now = target.clock.now()
+        if self._tidied is None or now - self._tidied > _TIDY_EVERY:
+            target.store.write(lambda: Naming(target.store).forget(now))
+            self._tidied = now
+
+
+class _Run:
+    """One poll."""
+
+    def __init__(
+        self,
+        follower: TelemetryFollower,
+        settings: TelemetrySettings,
+        target: Target,
+        stop: Callable[[], bool],
+    ) -> None:
+        self._follower = follower
+        self._settings = settings
+        self._target = target
+        self._stop = stop
+        self._intake = Intake("", target)
+        self.positions = Positions(target.store)
+
+    def report(self) -> ImportReport:
+        """Return the account of the poll."""
+        return self._intake.report(None)
+
+    def read(
+        self, file: IO[bytes], path: Path, identity: str, version: str | None, source: TelemetrySource
+    ) -> bool:
+        """Record what a file has gained; tell whether all of it was read.
+
+        Args:
+            file: opened.
+            path: under which it is, or was, followed.
+            identity: of the file.
+            version: of its content; None if it was rotated away.
+            source: the source that it is of.
+        """
+        position = self.positions.of_file(identity, str(path))
+        if not position.fits(file, os.fstat(file.fileno()).st_size):
+            position = replace(position, offset=0, line=0, reader={})
+        self._intake.rename(str(path))
+        if _is_whole(file):
+            return version is None or self._whole(file, path, position, version, source)
+        return self._lines(file, position, source)
+
+    def _lines(self, file: IO[bytes], position: Position, source: TelemetrySource) -> bool:
+        while True:
+            chunk = list(_complete_lines(file, position.offset))
+            if not chunk:
+                return True
+            if self._stop():
+                return False
+            reader = FileReader(source.format, self._settings, position.reader)
+            for line in numbered((content for content, _ in chunk), position.line + 1):
+                self._intake.add(line, reader)
+            after = position.moved(file, chunk[-1][1], position.line + len(chunk), reader.state())
+            if not self._commit(position, after):
+                return False
+            position = replace(after, stored=True)
+
+    def _whole(
+        self, file: IO[bytes], path: Path, position: Position, version: str, source: TelemetrySource
+    ) -> bool:
+        """Record a file that has no lines to go on from: a compressed one, a document, a database."""
+        if position.version == version:
+            return True
+        reader = FileReader(source.format, self._settings)
+        file.seek(0)
+        try:
+            for line in contents(path, file):
+                self._intake.add(line, reader)
+                if self._stop():
+                    return False
+        except InvalidInput as error:
+            # It may be half written: only one that stays as it is is damaged.
+            if not self._follower.is_settled(path, version):
+                return False
+            self._intake.refuse(0, error)
+        return self._commit(position, replace(position, version=version))
+
+    def _commit(self, before: Position, after: Position) -> bool:
+        now = self._target.clock.now()
+        return self._intake.record(lambda: self.positions.advance(before, after, now))
+
+
+def _version(path: Path, status: os.stat_result) -> str:
+    """Return what changes whenever the content of a file does."""
+    parts = [identity_of(status), status.st_size, status.st_mtime_ns]
+    try:
+        log = os.stat(f"{path}-wal")  # what is new in a database may still be beside it
+        parts += [log.st_size, log.st_mtime_ns]
+    except OSError:
+        pass
+    return ":".join(map(str, parts))
+
+
+def _elsewhere(path: Path, identity: str) -> IO[bytes] | None:
+    """Open the file that was rotated away, if it still lies beside the one that has its name now."""
+    for entry in os.scandir(path.parent):
+        if entry.is_file() and identity_of(entry.stat()) == identity:
+            return open(entry.path, "rb")
+    return None
+
+
+def _is_whole(file: IO[bytes]) -> bool:
+    file.seek(0)
+    opening = file.read(16)
+    file.seek(0)
+    if kind_of(opening) != "plain":
+        return True
+    if opening[:1] not in (b"{", b"["):
+        return False
+    head = [line for line in (file.readline(LONGEST_LINE + 1) for _ in range(10)) if line.endswith(b"\n")]
+    return is_document(head)
+
+
+def _complete_lines(file: IO[bytes], offset: int) -> Iterator[tuple[bytes, int]]:
+    """Return up to a chunk of complete lines from an offset on, each with the offset behind it."""
+    file.seek(offset)
+    start = offset
+    for _ in range(_CHUNK_LINES):
+        line = file.readline(LONGEST_LINE + 1)
+        offset += len(line)
+        if not line.endswith(b"\n"):
+            if len(line) <= LONGEST_LINE:
+                return
+            rest = _rest_of_line(file)
+            if rest is None:
+                return
+            offset += rest
+            line += b"\n"
+        yield line, offset
+        if offset - start >= _CHUNK_BYTES:
+            return
+
+
+def _rest_of_line(file: IO[bytes]) -> int | None:
+    """Return the number of bytes up to the end of a line and pass over them; None if it has no end yet."""
+    passed = 0
+    while block := file.readline(_BLOCK):
+        passed += len(block)
+        if block.endswith(b"\n"):
+            return passed
+    return None

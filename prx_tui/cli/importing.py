@@ -73,7 +73,7 @@ def import_files(call: Call, files: tuple[str, ...], format_: str, rejects: str 
             ]
         )
     unread = sum(isinstance(report, str) for report in reports)
-    refused = sum(len(report.rejected) for report in reports if not isinstance(report, str))
+    refused = sum(report.refused for report in reports if not isinstance(report, str))
     if not unread and not refused:
         return 0
     say(
@@ -149,10 +149,11 @@ def _say_report(label: str, report: ImportReport) -> None:
             f"{label}: {_count(report.without_experiment, 'session')} stated a variant, but no experiment"
             " of the layer was active when they started; they count for the deployment alone"
         )
-    for rejected in report.rejected[:_SHOWN_REJECTIONS]:
+    told_of = report.rejected[:_SHOWN_REJECTIONS]
+    for rejected in told_of:
         say(f"{label}:{rejected.line}: {rejected.problem}")
-    if len(report.rejected) > _SHOWN_REJECTIONS:
-        say(f"{label}: and {_count(len(report.rejected) - _SHOWN_REJECTIONS, 'line')} more refused")
+    if report.refused > len(told_of):
+        say(f"{label}: and {_count(report.refused - len(told_of), 'line')} more refused")
 
 
 def _count(number: int, thing: str) -> str:

@@ -40,7 +40,7 @@ def put_json(value: Any, *, one_line: bool = False) -> None:
 
 def on_terminal() -> bool:
     """Tell whether stdout is a terminal."""
-    return sys.stdout.isatty()
+    return sys.stdout is not None and sys.stdout.isatty()
 
 
 def draws_blocks() -> bool:

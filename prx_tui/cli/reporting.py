@@ -74,7 +74,7 @@ def exit_code_of(work: Callable[[], Any]) -> int:
     """Run ``work`` and return the exit code that it or its failure stands for, having said why."""
     try:
         result = work()
-        sys.stdout.flush()
+        _flush()
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.ctx.get_help(), err=True)
         return USAGE
@@ -115,9 +115,14 @@ def _with_hint(error: click.UsageError) -> str:
     return f"{error.format_message().removesuffix('.')}{hint}"
 
 
+def _flush() -> None:
+    if sys.stdout is not None:  # it is where the caller has closed it
+        sys.stdout.flush()
+
+
 def _drop_output_if_broken() -> None:
     try:
-        sys.stdout.flush()
+        _flush()
     except OSError:
         _drop_output()
 

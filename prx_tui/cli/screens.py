@@ -12,7 +12,7 @@ from prx_tui.cli.reporting import Refused, ReportingCommand
 
 def standing_at_a_terminal() -> bool:
     """Tell whether a person is at both ends of this command."""
-    return sys.stdin.isatty() and sys.stdout.isatty()
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
 
 
 def open_dashboard(database: str | None, *, read_only: bool) -> int:

@@ -247,14 +247,13 @@ def test_a_reader_that_goes_away_is_no_error(run: Prx) -> None:
         [
             "sh",
             "-c",
-            f"{arguments} evolution experiments --id --help 2>&1 >&- ; {arguments} evolution config | true",
+            f"{arguments} evolution experiments >&- <&- && {arguments} evolution config | true",
         ],
         capture_output=True,
         text=True,
         timeout=60,
     )
-    assert "Traceback" not in done.stderr
-    assert "BrokenPipe" not in done.stderr
+    assert [line for line in done.stderr.splitlines() if not line.startswith("prx: file: ")] == []
 
 
 def test_no_colour_and_no_cut_in_a_pipe(run: Prx) -> None:

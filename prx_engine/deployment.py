@@ -18,6 +18,7 @@ from prx_engine.store.totals import deployment_hours
 TREND_HOURS: Final = 7 * 24
 _HOURS_A_DAY: Final = 24
 _SMALLEST_CHANGE: Final = 0.005
+_ROUNDING: Final = 1e-12
 _TREND_STANDARD_ERRORS: Final = 1.96
 
 Trend = Literal["improving", "declining", "stable"]
@@ -81,7 +82,7 @@ def _change(present: Moments, past: Moments, settings: FitnessSettings) -> tuple
         return None, None
     now, then = _fitness(present, settings, counted), _fitness(past, settings, counted)
     change = now[0] - then[0]
-    if abs(change) <= max(_SMALLEST_CHANGE, _TREND_STANDARD_ERRORS * math.sqrt(now[1] + then[1])):
+    if abs(change) - _ROUNDING <= max(_SMALLEST_CHANGE, _TREND_STANDARD_ERRORS * math.sqrt(now[1] + then[1])):
         return change, "stable"
     return change, "improving" if change > 0 else "declining"
 

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from prx_engine.configuration.settings import (
     AutoConvergeSettings,
+    EvaluationSettings,
     ExperimentSettings,
     FitnessSettings,
     Normalization,
@@ -53,7 +54,15 @@ DEFAULTS: dict[str, Any] = {
         },
     },
     "promotion": {"target": "config.toml", "workspace": "workspace"},
-    "telemetry": {"sources": ()},
+    "telemetry": {
+        "sources": (),
+        "transcript_latency": False,
+        "evaluations": {
+            "response_relevance": ("relevance", "answer_relevance", "response_relevance"),
+            "memory_precision": ("memory_relevance", "context_relevance", "memory_precision"),
+            "user_satisfaction": ("user_satisfaction", "user_feedback"),
+        },
+    },
 }
 
 HOURS = (1, 24)
@@ -273,3 +282,20 @@ def test_parameters_are_pinned_from_the_settings_in_effect() -> None:
     parameters = Parameters(experiments=settings.experiments, fitness=settings.fitness)
 
     assert parameters.experiments.traffic_split == 0.1
+
+
+def test_an_evaluation_is_found_whatever_its_spelling() -> None:
+    evaluations = TelemetrySettings().evaluations
+    assert evaluations.dimension_of("User-Feedback") == "user_satisfaction"
+    assert evaluations.dimension_of("answer relevance ") == "response_relevance"
+    assert evaluations.dimension_of("toxicity") is None
+
+
+def test_a_name_of_an_evaluation_means_one_dimension() -> None:
+    with pytest.raises(ValidationError, match='memory_precision: found "quality" again'):
+        EvaluationSettings(response_relevance=("Quality",), memory_precision=("quality",))
+
+
+def test_a_source_has_a_known_format() -> None:
+    with pytest.raises(ValidationError):
+        TelemetrySource.model_validate({"path": "log.jsonl", "format": "xml"})

@@ -20,16 +20,15 @@ from prx_engine.promotion import (
     Place,
     Replacement,
     locked,
+    remove_snapshot,
     shared_key,
     shown_path,
-    snapshot_file,
     this_host,
     write_snapshot,
 )
 from prx_engine.records import ACTIVE, Snapshot, Variant
 from prx_engine.store import Store
 from prx_engine.store.schema import Experiments, Snapshots
-from prx_engine.text import shown
 
 Action = Literal["promotion", "rollback"]
 
@@ -187,7 +186,7 @@ class Promotion:
                     self._settle(left["number"])
             changes = self._changes(row, base, order)
             number = self._begin(row, order, base.place, changes)
-            self._replace(number, row, base.place, changes)
+            self._replace(number, row["layer"])
             self._finish(number)
 
     def _changes(self, row: Row, base: Base, order: Order) -> list[FileChange]:
@@ -242,17 +241,17 @@ class Promotion:
 
         return self._store.write(work)
 
-    def _replace(self, number: int, row: Row, place: Place, changes: Sequence[FileChange]) -> None:
+    def _replace(self, number: int, layer: Layer) -> None:
         """Replace the files, or none of them."""
         begun = self._row(number)
         replacement = _replacement(begun)
         try:
-            self._keep_old_texts(begun, row["layer"])
+            self._keep_old_texts(begun, layer)
             replacement.apply()
         except (PromotionRefused, OSError) as error:
-            self._undo(number, row["layer"], replacement)
+            self._undo(number, layer, replacement)
             if isinstance(error, OSError):
-                raise PromotionRefused(_disk_problem(error, place)) from None
+                raise PromotionRefused(f"{_disk_problem(error)}; nothing was changed") from None
             raise
 
     def _keep_old_texts(self, begun: Row, layer: Layer) -> None:
@@ -270,11 +269,10 @@ class Promotion:
         try:
             replacement.undo()
             for file in begun["content"]["files"]:
-                snapshot_file(_snapshot_folder(begun, layer), file["version_id"]).unlink(missing_ok=True)
+                remove_snapshot(_snapshot_folder(begun, layer), file["version_id"])
         except OSError as error:
             raise PromotionRefused(
-                f"{shown(str(error.filename))}: {error.strerror}, while undoing what had been begun;"
-                " the next check tries again"
+                f"{_disk_problem(error)}, while undoing what had been begun; the next check tries again"
             ) from None
         self._store.write(lambda: self._set_state(number, "undone"))
 
@@ -306,6 +304,10 @@ class Promotion:
         replacement = _replacement(begun)
         row = self._catalog.row(_experiment_id(self._store, begun["experiment"]))
         if replacement.is_complete():
+            try:
+                replacement.tidy()
+            except OSError as error:
+                raise PromotionRefused(_disk_problem(error)) from None
             self._finish(number)
         else:
             self._undo(number, row["layer"], replacement)
@@ -392,9 +394,9 @@ def _experiment_id(store: Store, number: int) -> str:
     return str(experiment_id)
 
 
-def _disk_problem(error: OSError, place: Place) -> str:
-    where = error.filename if isinstance(error.filename, str) else str(place.folder)
-    return f"{shown_path(where)}: {error.strerror}; nothing was changed"
+def _disk_problem(error: OSError) -> str:
+    reason = error.strerror or str(error)
+    return f"{shown_path(str(error.filename))}: {reason}" if error.filename else reason
 
 
 def _wrong_state(verb: str, row: Row) -> WrongState:

@@ -4,7 +4,7 @@ from prx_engine.promotion.base import Base
 from prx_engine.promotion.documents import changes_between
 from prx_engine.promotion.keys import literal, shared_key
 from prx_engine.promotion.place import Place, locked, this_host
-from prx_engine.promotion.replacement import FileChange, Replacement, snapshot_file, write_snapshot
+from prx_engine.promotion.replacement import FileChange, Replacement, remove_snapshot, write_snapshot
 from prx_engine.promotion.workspace import folded, shown_path
 
 __all__ = [
@@ -16,9 +16,9 @@ __all__ = [
     "folded",
     "literal",
     "locked",
+    "remove_snapshot",
     "shared_key",
     "shown_path",
-    "snapshot_file",
     "this_host",
     "write_snapshot",
 ]

@@ -76,6 +76,10 @@ class Replacement:
             self._prepare(change)
         for change in self._changes:
             self._swap(change)
+        self.tidy()
+
+    def tidy(self) -> None:
+        """Remove what was written beside the files."""
         for change in self._changes:
             self._remove_temporaries(change)
 
@@ -147,21 +151,22 @@ class Replacement:
 def write_snapshot(folder: Path, version_id: str, created_at: str, content: str) -> None:
     """Keep an old text in the form of the agent's own rollback files."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = snapshot_file(folder, version_id)
-    new = path.with_suffix(".new")
+    path, new = _snapshot_files(folder, version_id)
     text = json.dumps({"version_id": version_id, "created_at": created_at, "content": content}, indent=2)
-    try:
-        write_file(new, text + "\n", like=path)
-        os.replace(new, path)
-        sync_folder(folder)
-    except OSError:
-        new.unlink(missing_ok=True)
-        raise
+    write_file(new, text + "\n", like=path)
+    os.replace(new, path)
+    sync_folder(folder)
 
 
-def snapshot_file(folder: Path, version_id: str) -> Path:
-    """Return the file of a snapshot."""
-    return folder / f"{version_id}.json"
+def remove_snapshot(folder: Path, version_id: str) -> None:
+    """Remove what ``write_snapshot`` has written, however far it came."""
+    for path in _snapshot_files(folder, version_id):
+        path.unlink(missing_ok=True)
+
+
+def _snapshot_files(folder: Path, version_id: str) -> tuple[Path, Path]:
+    """Return the file of a snapshot, and the one that it is while it is written."""
+    return folder / f"{version_id}.json", folder / f"{version_id}.new"
 
 
 def write_file(path: Path, text: str, *, like: Path) -> None:

@@ -16,6 +16,7 @@ from prx_engine.text import nearest, shown
 
 _LARGEST_COUNT: Final = 10**15
 _LONGEST_NAME: Final = 512
+_WHOLE_AND_PART: Final = (("tool_calls", "tool_calls_succeeded"), ("tasks", "tasks_succeeded"))
 _NOT_STORABLE: Final = re.compile("[\0\ud800-\udfff]")
 
 Report = dict[str, Any]
@@ -183,19 +184,26 @@ def combine(reports: Iterable[Report]) -> Report:
                 scores = combined.setdefault(name, {})
                 for dimension, score in value.items():
                     scores.setdefault(dimension, []).append(score)
+            elif name in combined:
+                combined[name] += value
             else:
-                combined[name] = combined[name] + value if name in combined else value
+                combined[name] = list(value) if isinstance(value, list) else value
     refuse_contradiction(combined)
     return combined
 
 
-def refuse_contradiction(report: Report) -> None:
+def counts_of(report: Report) -> dict[str, int]:
+    """Return those of the raw fields that can contradict each other."""
+    return {name: report[name] for pair in _WHOLE_AND_PART for name in pair if name in report}
+
+
+def refuse_contradiction(report: Mapping[str, Any]) -> None:
     """Refuse raw fields that cannot all be true.
 
     Raises:
         InvalidInput: if more succeeded than there were.
     """
-    for whole, part in (("tool_calls", "tool_calls_succeeded"), ("tasks", "tasks_succeeded")):
+    for whole, part in _WHOLE_AND_PART:
         if whole in report and report.get(part, 0) > report[whole]:
             raise InvalidInput(f"{part}: found {report[part]}; allowed: at most {whole} = {report[whole]}")
 

@@ -14,7 +14,7 @@ from prx_engine.configuration import FitnessSettings, Parameters
 from prx_engine.dimensions import DIMENSIONS, Layer, VariantName
 from prx_engine.fitness.moments import MISSING, Scores
 from prx_engine.records import ACTIVE, Status
-from prx_engine.scoring.metrics import Report, combine
+from prx_engine.scoring.metrics import Report, combine, counts_of, refuse_contradiction
 from prx_engine.scoring.scores import Scorer
 from prx_engine.store import Store
 from prx_engine.store.schema import Assignments, Experiments, SessionReports, Sessions, dump_json, utc_text
@@ -146,16 +146,41 @@ class SessionState:
     touched_sources: set[str] = field(default_factory=set)
     touched: bool = False
     stored: tuple[Any, ...] = ()
+    _counts: dict[str, int] | None = None
 
     def row(self) -> tuple[Any, ...]:
         """Return the session's row, in the order of the columns."""
         started_at = self.stored[1] if self.stored else utc_text(self.started_at)
         return (self.session_id, started_at, self.cluster, *self.scores, self.fitness)
 
-    def combined(self, changed: Mapping[str, Report] | None = None) -> Report:
-        """Return the raw metrics over all sources, with some sources' reports replaced."""
-        reports = {**self.reports, **(changed or {})}
-        return combine(reports[source] for source in sorted(reports))
+    def combined(self) -> Report:
+        """Return the raw metrics over all sources."""
+        return combine(self.reports[source] for source in sorted(self.reports))
+
+    def refuse_contradiction(self, source: str, report: Report) -> None:
+        """Refuse a source's new report if it cannot be true beside those of the others.
+
+        The sums are kept, since a session may have a source for each of its messages.
+
+        Raises:
+            InvalidInput: if more would have succeeded than there were.
+        """
+        if self._counts is None:
+            self._counts = counts_of(self.combined())
+        refuse_contradiction(self._counts_with(self._counts, source, report))
+
+    def accept(self, source: str, report: Report) -> None:
+        """Put a source's new report in the place of its earlier one."""
+        if self._counts is not None:
+            self._counts = self._counts_with(self._counts, source, report)
+        self.reports[source] = report
+        self.touched_sources.add(source)
+        self.touched = True
+
+    def _counts_with(self, counts: dict[str, int], source: str, report: Report) -> dict[str, int]:
+        earlier = self.reports.get(source, {})
+        change = {name: count - earlier.get(name, 0) for name, count in counts_of(report).items()}
+        return {name: counts.get(name, 0) + change.get(name, 0) for name in (*counts, *change)}
 
 
 class Ledger:

@@ -123,12 +123,10 @@ def _apply(ledger: Ledger, windows: Windows, update: SessionUpdate, report: Repo
     session = ledger.sessions[update.session_id]
     if session.reports:
         report = replace(session.reports.get(update.source, {}), report)
-        session.combined({update.source: report})
+        session.refuse_contradiction(update.source, report)
     found = update.variant is None or _state_variant(ledger, windows, session, update, update.variant)
     if report != session.reports.get(update.source):
-        session.reports[update.source] = report
-        session.touched_sources.add(update.source)
-        session.touched = True
+        session.accept(update.source, report)
     if session.cluster is None and update.cluster is not None:
         session.cluster = update.cluster
         session.touched = True

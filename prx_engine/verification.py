@@ -11,6 +11,7 @@ import peewee
 
 from prx_engine.clock import clock_hour
 from prx_engine.dimensions import DIMENSIONS
+from prx_engine.errors import InvalidInput
 from prx_engine.fitness.arms import Arm
 from prx_engine.fitness.moments import MomentAccumulator, Moments, Scores
 from prx_engine.records import Verification
@@ -59,6 +60,8 @@ class _Verifier:
         self._verify_deployment()
         self._verify_arms()
         self._verify_scores()
+        self._verify_presence(Assignments, "assigned")
+        self._verify_presence(SessionReports, "reported")
         return Verification(
             sessions=self._sessions,
             assignments=self._assignments,
@@ -118,9 +121,25 @@ class _Verifier:
     def _verify_session(
         self, session_id: str, scorer: Scorer, reports: list[Report], scores: Scores, fitness: int | None
     ) -> None:
-        again = scorer.scores(combine(reports))
-        if (again, scorer.fitness(again)) != (scores, fitness):
+        try:
+            again: Scores | None = scorer.scores(combine(reports))
+        except InvalidInput:
+            again = None
+        if again != scores or scorer.fitness(scores) != fitness:
             self._problems.append(f"session {shown(session_id)}: its scores are not those of its raw metrics")
+
+    def _verify_presence(self, model: Any, how: str) -> None:
+        """Look for sessions that something is kept of, but not the session itself."""
+        query = (
+            model.select(model.session_id)
+            .distinct()
+            .join(Sessions, peewee.JOIN.LEFT_OUTER, on=(model.session_id == Sessions.session_id))
+            .where(Sessions.session_id.is_null())
+            .order_by(model.session_id)
+            .limit(_MOST_PROBLEMS)
+        )
+        for (session_id,) in self._store.tuples(query):
+            self._problems.append(f"session {shown(session_id)}: it is {how} and missing")
 
 
 def _columns(model: Any, names: tuple[str, ...]) -> list[Any]:

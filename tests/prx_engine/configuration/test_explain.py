@@ -69,7 +69,7 @@ def test_allowed_values_are_told_from_the_constraints(key: str, allowed: str) ->
         ({"fitness": {"normalization": {"tokens_per_task": [0, -1]}}},
          "fitness.normalization.tokens_per_task: found [0, -1]; allowed: "
          "a list of 2, each a number above 0, the first below the second"),
-        ({"telemetry": {"sources": [{"path": "x"}, {"format": "y"}]}},
+        ({"telemetry": {"sources": [{"path": "x"}, {"format": "otlp"}]}},
          "telemetry.sources[1].path: found nothing; allowed: a text, not empty"),
         ({"telemetry": {"sources": ["x"]}},
          'telemetry.sources[0]: found "x"; allowed: a table of path, format'),

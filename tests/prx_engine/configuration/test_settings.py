@@ -92,6 +92,8 @@ ACCEPTED: dict[str, tuple[object, ...]] = {
     "fitness.normalization.tokens_per_task": PAIR,
     "promotion.target": ("config.toml", "sub/x.toml"),
     "promotion.workspace": ("workspace", "."),
+    "telemetry.transcript_latency": (True, False),
+    "telemetry.evaluations.response_relevance": ([], ["quality", "relevance"]),
     "telemetry.sources": ([], [{"path": "a/*.jsonl"}], [{"path": "x", "format": "native"}]),
 }
 
@@ -140,6 +142,8 @@ REFUSED: dict[str, tuple[object, ...]] = {
     "fitness.normalization.tokens_per_task": BAD_PAIR,
     "promotion.target": BAD_TEXT,
     "promotion.workspace": BAD_TEXT,
+    "telemetry.transcript_latency": BAD_FLAG,
+    "telemetry.evaluations.response_relevance": ({}, "x", [1], [""], ["a", "A"], ["user-feedback"]),
     "telemetry.sources": ({}, "x", [1], [{}], [{"path": ""}], [{"path": "x", "format": 1}],
                           [{"path": "x", "y": 1}]),
 }  # fmt: skip

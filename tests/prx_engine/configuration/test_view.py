@@ -12,9 +12,9 @@ def test_all_settings_are_listed_once_with_their_full_keys(tmp_path: Path) -> No
     lines = describe(SelfEvolution(), ConfigurationFile(tmp_path / "config.toml"))
 
     keys = [line.key for line in lines]
-    assert len(keys) == len(set(keys)) == 30
+    assert len(keys) == len(set(keys)) == 34
     assert keys[:2] == ["self_evolution.database", "self_evolution.experiments.enabled"]
-    assert keys[-1] == "self_evolution.telemetry.sources"
+    assert keys[-1] == "self_evolution.telemetry.evaluations.user_satisfaction"
     assert all(line.value == line.default and not line.from_file and line.allowed for line in lines)
 
 

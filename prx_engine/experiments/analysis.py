@@ -216,10 +216,11 @@ def _charged_looks(subject: Subject, sessions: _Sessions) -> tuple[list[ChargedL
     ]
     if not counted:
         missing.append(f"no dimension has {PINNED_MINIMUM} sessions with data in both arms")
-    elif arm_fitness(present, weights, counted) is None:
-        missing.append("a dimension that counted has lost its data")
     elif sessions.point(sessions.present, counted) is None:
-        missing.append("all sessions belong to one cluster")
+        lost = arm_fitness(present, weights, counted) is None
+        missing.append(
+            "a dimension that counted has lost its data" if lost else "all sessions belong to one cluster"
+        )
     if missing:
         return [], tuple(missing)
     points = _points(sessions, minimum, lambda _: counted)

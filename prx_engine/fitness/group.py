@@ -60,8 +60,7 @@ class GroupFitness:
 
 def fitness(moments: Moments, weights: Weights, counted: Sequence[Dimension]) -> float | None:
     """Return Σ w_d · m_d over the counted dimensions, exactly rounded; None if one of them has no data."""
-    value = _mean(moments, effective_weights(weights, counted), counted)
-    return None if value is None else float(value)
+    return _mean(moments, effective_weights(weights, counted), counted)
 
 
 def group_fitness(moments: Moments, weights: Weights, counted: Sequence[Dimension]) -> GroupFitness | None:
@@ -77,16 +76,20 @@ def group_fitness(moments: Moments, weights: Weights, counted: Sequence[Dimensio
     mean = _mean(moments, used, counted)
     if mean is None:
         return None
-    return GroupFitness(float(mean), _variance(moments, used), moments.n)
+    return GroupFitness(mean, _variance(moments, used), moments.n)
 
 
-def _mean(moments: Moments, used: Sequence[Fraction], counted: Sequence[Dimension]) -> Fraction | None:
+def _mean(moments: Moments, used: Sequence[Fraction], counted: Sequence[Dimension]) -> float | None:
+    """Return Σ w_d · m_d as one quotient of whole numbers, which is rounded once."""
     if not counted or any(moments.observations(DIMENSIONS.index(name)) == 0 for name in counted):
         return None
-    return sum(
-        (w * Fraction(moments.total(d, d), moments.observations(d) * UNIT) for d, w in enumerate(used) if w),
-        Fraction(0),
-    )
+    numerator, denominator = 0, 1
+    for d, w in enumerate(used):
+        if w:
+            below = w.denominator * moments.observations(d)
+            numerator = numerator * below + w.numerator * moments.total(d, d) * denominator
+            denominator *= below
+    return numerator / (denominator * UNIT)
 
 
 def _variance(moments: Moments, used: Sequence[Fraction]) -> float:

@@ -210,7 +210,7 @@ HISTORY: Final = (
         control="System prompt of April",
         treatment="States the goal first and checks what tools return",
         edit=_refined,
-        effect=Behaviour(relevance=0.055, completion=0.06),
+        effect=Behaviour(relevance=0.055, completion=0.05),
         at=_day(12, 8, 35),
     ),
     Change(

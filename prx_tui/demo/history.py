@@ -150,11 +150,12 @@ class _History:
     def _check(self, experiment_id: str) -> None:
         if experiment_id not in self._running:
             return
-        (result,) = self._agent.check(experiment_id)
-        if result.outcome == "concluded":
-            self._ended(experiment_id)
-        else:
-            self._plan_check(experiment_id, result.next_check_at)
+        # All of them, as a worker does: that also watches what was promoted.
+        for result in self._agent.check():
+            if result.outcome == "concluded":
+                self._ended(result.experiment_id)
+            elif result.experiment_id == experiment_id:
+                self._plan_check(experiment_id, result.next_check_at)
 
     def _act(self, experiment_id: str, act: Act) -> None:
         with suppress(WrongState):

@@ -41,6 +41,8 @@ def _edited(text: str, path: tuple[str, ...], rendered: str) -> str:
         start, end = found.values[path]
         return text[:start] + rendered + text[end:]
     *parents, name = path
+    if not parents:
+        return _in_section(text, found, (), _entry((name,), rendered))
     # The nearest table around the key that is written in any way decides how the key has to be written.
     for length in range(len(parents), 0, -1):
         table = path[:length]

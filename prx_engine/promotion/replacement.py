@@ -180,6 +180,9 @@ def write_file(path: Path, text: str, *, like: Path) -> None:
         with suppress(FileNotFoundError):  # a new file stays private to its owner
             _copy_access(like, descriptor)
         os.fsync(descriptor)
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
     finally:
         os.close(descriptor)
 

@@ -1,4 +1,4 @@
-"""A process that dies at any step of a promotion or rollback leaves it done or undone after the next start."""
+"""A promotion or rollback whose process dies at any step is done or undone at the next start."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +19,7 @@ from prx_tui.cli.call import (
     say_if_disabled,
 )
 from prx_tui.cli.durations import Duration
+from prx_tui.cli.importing import say_followed
 from prx_tui.cli.listing import outlook, short, single_tests
 from prx_tui.cli.output import put, put_fields, put_json, say, styled
 from prx_tui.cli.reporting import Refused
@@ -176,6 +178,8 @@ def _wait(call: Call, engine: Engine, experiment: Experiment, timeout: float | N
 def watch(call: Call, interval: float) -> None:
     """Run the checks when they are due, for ever, and print what comes of them.
 
+    It also follows the sources of telemetry that the configuration names.
+
     A database that is busy or away is tried again. Ctrl-C or SIGTERM ends it cleanly.
 
     \b
@@ -186,13 +190,14 @@ def watch(call: Call, interval: float) -> None:
     refuse_fixed_clock("watch")
     if interval < 1:
         raise click.BadParameter("--interval: at least 1 second")
-    with call.engine() as engine, call.stopping() as stop:
+    with call.engine() as engine, call.stopping() as stop, closing(engine.follow()) as follower:
         say(f"running the checks of {safe_text(_without_password(engine.database))}; Ctrl-C stops")
         say_if_disabled(engine)
         trouble = ""
         pause = interval
         while True:
             try:
+                say_followed(follower.poll(lambda: stop.wait(0)))
                 results = engine.check()
             except PrxError as error:
                 pause = min(pause * 2, max(_LONGEST_BACKOFF_SECONDS, interval))

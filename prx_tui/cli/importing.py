@@ -1,17 +1,19 @@
-"""`prx evolution import`: session lines of files into the database."""
+"""`prx evolution import`: what agents have written, as sessions in the database."""
 
 from __future__ import annotations
 
 import os
 import stat
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
-from prx_tui.cli.call import Call, common_options, pass_call
+from prx_engine.errors import StoreBusy
+from prx_tui.cli.call import Call, common_options, pass_call, refuse_fixed_clock
 from prx_tui.cli.output import put_json, say
 from prx_tui.cli.reporting import FAILED
 from prx_tui.text import safe_text
@@ -19,13 +21,20 @@ from prx_tui.text import safe_text
 if TYPE_CHECKING:
     from prx_engine import Engine
     from prx_engine.records import ImportReport
+    from prx_engine.telemetry.following import TelemetryFollower
+    from prx_engine.telemetry.places import Place
+
+FORMATS: Final = ("auto", "native", "otlp", "codex", "claude-code", "langfuse", "prx")
 
 _SHOWN_REJECTIONS: Final = 20
+_POLL_SECONDS: Final = 1.0
 _BIG: Final = 4 * 1024 * 1024
 """Bytes of a file from which on progress is shown."""
 
 _LONGEST_LINE: Final = 17 * 1024 * 1024
-"""Bytes of a line that are read: more than the engine takes, so that it refuses what is cut off."""
+"""Bytes of a line of stdin that are read: more than the engine takes, so that it refuses what is cut off."""
+
+Refuse = Callable[[int, bytes], None]
 
 
 @click.command("import")
@@ -34,46 +43,60 @@ _LONGEST_LINE: Final = 17 * 1024 * 1024
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(["auto", "native"]),
+    type=click.Choice(FORMATS),
     default="auto",
     show_default=True,
-    help="Format of the files; native is one JSON object a line.",
+    help="Format of the files; auto recognises it by their content.",
 )
+@click.option("--follow", is_flag=True, help="Go on with what the files gain, for ever; keeps its place.")
 @click.option("--rejects", metavar="FILE", help="Save the lines that are refused in this file.")
 @pass_call
-def import_files(call: Call, files: tuple[str, ...], format_: str, rejects: str | None) -> int:
-    """Import sessions, one JSON object a line; - reads stdin.
+def import_files(
+    call: Call, files: tuple[str, ...], format_: str, follow: bool, rejects: str | None
+) -> int | None:
+    """Import sessions from files, folders and globs of what agents write; - reads stdin.
 
-    Importing the same lines again changes nothing. Lines that are wrong are reported and passed over, the
-    others are imported, and the exit code is 1.
+    Formats: native session lines, OpenTelemetry (otlp), Codex rollouts, Claude Code transcripts, Langfuse
+    exports, PRX's own logs and memory; also compressed (gzip, zstd).
+
+    Importing the same again changes nothing. Lines that are wrong are reported and passed over, the others
+    are imported, and the exit code is 1.
 
     \b
     Examples:
       prx evolution import sessions.jsonl
       my-agent --log | prx evolution import -
+      prx evolution import ~/.codex/sessions --follow
       prx evolution import *.jsonl --rejects bad.jsonl
 
     \b
-    A line:
+    A native line:
       {"session_id": "s-17", "started_at": "2026-06-01T08:00:00Z", "relevance": [0.9, 0.7],
        "tool_calls": 6, "tool_calls_succeeded": 5, "first_token_ms": [420, 610], "tokens": 5210,
        "tasks_succeeded": 1, "recall_relevance": [0.8], "thumbs_up": 1}
     """
+    if follow:
+        if "-" in files or rejects is not None:
+            raise click.UsageError("--follow: goes neither with stdin nor with --rejects")
+        refuse_fixed_clock("import --follow")
+        with call.engine(create=True) as engine:
+            follow_files(call, engine.follow(*files, format=format_), "; ".join(files))
+        return None
     with ExitStack() as stack:
         engine = stack.enter_context(call.engine(create=True))
         saved = stack.enter_context(open(rejects, "wb")) if rejects is not None else None
-        reports = [_import(engine, name, saved) for name in files]
+        reports = list(_imported(engine, files, format_, saved))
     if call.json:
         put_json(
             [
                 {"file": name, "error": None, **report.model_dump(mode="json")}
                 if not isinstance(report, str)
                 else {"file": name, "error": report}
-                for name, report in zip(files, reports, strict=True)
+                for name, report in reports
             ]
         )
-    unread = sum(isinstance(report, str) for report in reports)
-    refused = sum(report.refused for report in reports if not isinstance(report, str))
+    unread = sum(isinstance(report, str) for _, report in reports)
+    refused = sum(report.refused for _, report in reports if not isinstance(report, str))
     if not unread and not refused:
         return 0
     say(
@@ -89,47 +112,83 @@ def import_files(call: Call, files: tuple[str, ...], format_: str, rejects: str 
     return FAILED
 
 
-def _import(engine: Engine, name: str, saved: IO[bytes] | None) -> ImportReport | str:
-    """Import one file; return the report, or why it could not be read."""
-    label = "stdin" if name == "-" else name
-    refused: list[tuple[int, bytes]] = []
+def follow_files(call: Call, follower: TelemetryFollower, told: str) -> None:
+    """Record what files gain until told to stop."""
+    with call.stopping() as stop:
+        say(f"following {safe_text(told)}; Ctrl-C stops")
+        try:
+            while True:
+                with suppress(StoreBusy):  # the next poll goes on where this one was
+                    say_followed(follower.poll(lambda: stop.wait(0)))
+                if stop.wait(_POLL_SECONDS):
+                    say("stopped")
+                    return
+        finally:
+            follower.close()
 
-    def refuse(number: int, line: bytes) -> None:
+
+def say_followed(report: ImportReport) -> None:
+    """Tell what one poll has brought, if it has brought anything."""
+    if report.recorded:
+        say(f"{_count(report.sessions, 'session')} with news in {_count(report.lines, 'line')}")
+    for rejected in report.rejected:
+        say(f"{rejected.file}:{rejected.line}: {rejected.problem}")
+    _say_more(report, "")
+
+
+def _imported(
+    engine: Engine, files: tuple[str, ...], format_: str, saved: IO[bytes] | None
+) -> Iterator[tuple[str, ImportReport | str]]:
+    """Import files; return the report of each, or why it could not be read."""
+    from prx_engine.telemetry.places import has_telemetry, places
+
+    def refuse(_: int, line: bytes) -> None:
         if saved is not None:
-            refused.append((number, line))
+            saved.write(line + b"\n")
 
-    try:
+    for name in files:
         if name == "-":
-            report = engine.import_lines(_lines(sys.stdin.buffer), label, on_rejected=refuse)
-        else:
-            with open(name, "rb") as file, _progress(file, label) as progress:
-                report = engine.import_lines(_lines(file, progress), label, on_rejected=refuse)
+            report = engine.import_lines(
+                _lines(sys.stdin.buffer), "stdin", format=format_, on_rejected=refuse
+            )
+            _say_report("stdin", report)
+            yield name, report
+            continue
+        found = places(name)
+        if not found:
+            say(f"{name}: no file fits")
+            yield name, "no file fits"
+        for place in found:
+            if place.named or has_telemetry(place.path):
+                yield str(place.path), _import(engine, place, format_, refuse)
+
+
+def _import(engine: Engine, place: Place, format_: str, refuse: Refuse) -> ImportReport | str:
+    """Import one file; return the report, or why it could not be read."""
+    label = str(place.path)
+    try:
+        with _progress(place.path, label) as progress:
+            report = engine.import_file(
+                place.path, format=format_, on_rejected=refuse, on_progress=_moves(progress)
+            )
     except OSError as error:
         say(f"{label}: {error.strerror}")
         return str(error.strerror)
-    finally:
-        if saved is not None:
-            saved.writelines(line + b"\n" for _, line in sorted(refused))
     _say_report(label, report)
     return report
 
 
-def _lines(file: IO[bytes], progress: Any = None) -> Iterator[bytes]:
-    """The lines of a file; of a line without end no more than is needed to refuse it."""
-    unreported = 0
+def _lines(file: IO[bytes]) -> Iterator[bytes]:
+    """The lines of a stream; of a line without end no more than is needed to refuse it."""
     while line := file.readline(_LONGEST_LINE):
         yield line
-        unreported += len(line)
         while not line.endswith(b"\n") and (line := file.readline(_LONGEST_LINE)):
-            unreported += len(line)
-        if progress is not None and unreported > _BIG // 16:
-            progress.update(unreported)
-            unreported = 0
+            pass
 
 
-def _progress(file: IO[bytes], label: str) -> Any:
+def _progress(path: Path, label: str) -> Any:
     """A progress bar on stderr: seen only for a big file and on a terminal."""
-    status = os.fstat(file.fileno())
+    status = os.stat(path)
     big = stat.S_ISREG(status.st_mode) and status.st_size >= _BIG
     return click.progressbar(
         length=max(status.st_size, 1),
@@ -139,21 +198,40 @@ def _progress(file: IO[bytes], label: str) -> Any:
     )
 
 
+def _moves(progress: Any) -> Callable[[int], None]:
+    """Return what moves the bar to a number of bytes, seldom enough to cost nothing."""
+
+    def move(position: int) -> None:
+        if position - progress.pos > _BIG // 16:
+            progress.update(position - progress.pos)
+
+    return move
+
+
 def _say_report(label: str, report: ImportReport) -> None:
     told = f"{label}: {_count(report.lines, 'line')}, {_count(report.sessions, 'session')}"
     if report.recorded and report.missing_dimensions:
         told += f"; no data for: {', '.join(report.missing_dimensions)}"
     say(told)
+    if report.waiting:
+        say(
+            f"{label}: {_count(report.waiting, 'record')} named no session; counted as soon as another"
+            " record names that of their trace"
+        )
     if report.without_experiment:
         say(
             f"{label}: {_count(report.without_experiment, 'session')} stated a variant, but no experiment"
             " of the layer was active when they started; they count for the deployment alone"
         )
-    told_of = report.rejected[:_SHOWN_REJECTIONS]
-    for rejected in told_of:
+    for rejected in report.rejected[:_SHOWN_REJECTIONS]:
         say(f"{label}:{rejected.line}: {rejected.problem}")
-    if report.refused > len(told_of):
-        say(f"{label}: and {_count(report.refused - len(told_of), 'line')} more refused")
+    _say_more(report, f"{label}: ")
+
+
+def _say_more(report: ImportReport, label: str) -> None:
+    told = len({(rejected.file, rejected.line) for rejected in report.rejected[:_SHOWN_REJECTIONS]})
+    if report.refused > told:
+        say(f"{label}and {_count(report.refused - told, 'line')} more refused")
 
 
 def _count(number: int, thing: str) -> str:

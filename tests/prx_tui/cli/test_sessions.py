@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import gzip
 import json
 
 import pytest
 
+from prx_engine.telemetry.registry import FORMAT_NAMES
+from prx_tui.cli.importing import FORMATS
 from tests.prx_tui.cli.conftest import START, WEEK_LATER, Prx, session_lines
 
 
@@ -145,13 +148,33 @@ def test_import_names_only_the_first_bad_lines(run: Prx) -> None:
 def test_files_that_cannot_be_read_do_not_keep_others_out(run: Prx) -> None:
     good = run.folder / "good.jsonl"
     good.write_text('{"session_id": "s"}\n', encoding="utf-8")
-    result = run("evolution", "import", "none.jsonl", str(run.folder), str(good))
+    result = run("evolution", "import", "none.jsonl", "none-*.jsonl", str(good))
     assert result.exit_code == 1
     lines = result.stderr.splitlines()
     assert lines[0] == "prx: none.jsonl: No such file or directory"
-    assert lines[1] == f"prx: {run.folder}: Is a directory"
+    assert lines[1] == "prx: none-*.jsonl: no file fits"
     assert lines[2].startswith(f"prx: {good}: 1 line, 1 session")
     assert lines[3] == "prx: 2 files could not be read"
+
+
+def test_of_a_folder_only_what_is_telemetry_is_read(run: Prx) -> None:
+    folder = run.folder / "logs"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "README.md").write_text("# Logs\n", encoding="utf-8")
+    (folder / "deep" / "s.jsonl.gz").write_bytes(gzip.compress(b'{"session_id": "s", "tokens": 1}\n'))
+    (folder / ".hidden.jsonl").write_text('{"session_id": "h", "tokens": 1}\n', encoding="utf-8")
+    result = run("evolution", "import", str(folder))
+    assert result.exit_code == 0
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"prx: {folder / 'deep' / 's.jsonl.gz'}: 1 line, 1 session")
+
+
+def test_the_formats_are_those_of_the_engine() -> None:
+    assert set(FORMATS) == set(FORMAT_NAMES)
+
+
+def test_following_goes_with_files_alone(run: Prx) -> None:
+    assert "stdin" in run.refused("import", "-", "--follow", code=2)
 
 
 def test_a_line_without_end_is_refused_without_reading_it_whole(run: Prx) -> None:

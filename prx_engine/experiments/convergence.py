@@ -342,6 +342,8 @@ class Convergence:
             claimed_at = present["claimed_at"]
             if claimed_at is not None and now - CLAIM_LASTS < claimed_at <= now + CLAIM_LASTS:
                 return False
+            if present["status"] not in ACTIVE:
+                return False
             if present["revision"] != row["revision"] or present["closed_hours"] != row["closed_hours"]:
                 return False
             self._store.execute(

@@ -21,7 +21,7 @@ from prx_engine.experiments.analysis import Analysis
 from prx_engine.records import Experiment
 from tests.support.clock import ManualClock
 from tests.support.engines import OpenEngine
-from tests.support.experiments import actions, at, feed_both, start
+from tests.support.experiments import actions, around, at, feed, feed_both, start
 
 WON = ["created", "evaluating", "converged", "promoted"]
 
@@ -261,7 +261,7 @@ def test_a_second_creation_that_saw_a_free_layer_is_refused_by_the_database(
     open_engine: OpenEngine, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = open_engine(database)
-    start(engine)
+    start(engine, treatment="in words")
     original = engine._lifecycle._refuse_occupied
     calls: list[str] = []
 
@@ -272,6 +272,31 @@ def test_a_second_creation_that_saw_a_free_layer_is_refused_by_the_database(
 
     monkeypatch.setattr(engine._lifecycle, "_refuse_occupied", blind_at_first)
     with pytest.raises(LayerOccupied, match="a shorter prompt"):
-        start(engine)
+        start(engine, treatment="in words")
     assert len(engine.experiments("all")) == 1
     assert [event.action for event in engine.events()] == ["created"]
+
+
+def test_an_operator_who_cancels_while_a_mismatch_is_noticed_wins(
+    open_engine: OpenEngine, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, operator = open_engine(), open_engine()
+    experiment = start(engine)
+    clock.set(at(experiment, 48))
+    feed(engine, experiment, "control", around(0.80, 400), hours=47)
+    feed(engine, experiment, "treatment", around(0.30, 200), hours=47)
+    original = convergence.Convergence.losses
+    cancelled: list[bool] = []
+
+    def losses(self: Any, row: Any) -> Any:
+        found = original(self, row)
+        if not cancelled:
+            cancelled.append(True)
+            operator.cancel(experiment.experiment_id)
+        return found
+
+    monkeypatch.setattr(convergence.Convergence, "losses", losses)
+    (result,) = engine.check(experiment.experiment_id)
+    assert result.conclusion is None
+    assert engine.experiment(experiment.experiment_id).status == "cancelled"
+    assert actions(engine, experiment) == ["created", "cancelled"]

@@ -16,7 +16,7 @@ def test_a_promotion_that_a_dead_process_left_pending_is_applied_by_the_next_che
     clock.set(at(experiment, 48))
     feed_both(engine, experiment, 0.70, 0.80, 200, hours=47)
     with monkeypatch.context() as patch:
-        patch.setattr(engine._promotion, "apply", lambda *_: None)
+        patch.setattr(engine._promotion, "apply", lambda *_, **__: None)
         engine.check(experiment.experiment_id)
     assert engine.experiment(experiment.experiment_id).promotion == "pending"
     assert engine.assign("early")["L2"].config == {}
@@ -36,7 +36,7 @@ def test_a_pending_promotion_can_be_retried_by_an_operator(
 ) -> None:
     experiment = start(engine)
     with monkeypatch.context() as patch:
-        patch.setattr(engine._promotion, "apply", lambda *_: None)
+        patch.setattr(engine._promotion, "apply", lambda *_, **__: None)
         assert engine.promote(experiment.experiment_id).promotion == "pending"
     assert engine.promote(experiment.experiment_id, "again").promotion == "applied"
     assert actions(engine, experiment) == ["created", "converged", "promoted"]
@@ -91,10 +91,10 @@ def test_a_rollback_takes_the_change_back_once(engine: Engine, clock: ManualCloc
 
 
 def test_later_promotions_build_on_earlier_ones(engine: Engine, clock: ManualClock) -> None:
-    for changes in ({"a": 1, "b": 1}, {"b": 2}, {"c": 3}):
+    for changes in ({"agent.a": 1, "agent.b": 1}, {"agent.b": 2}, {"agent.c": 3}):
         experiment = start(engine, treatment={"config": changes})
         clock.advance(hours=1)
         engine.promote(experiment.experiment_id)
     clock.advance(hours=1)
-    assert engine.assign("new")["L2"].config == {"a": 1, "b": 2, "c": 3}
+    assert engine.assign("new")["L2"].config == {"agent.a": 1, "agent.b": 2, "agent.c": 3}
     assert engine.assign("new")["L1"].config == {}

@@ -224,7 +224,7 @@ def _charged_looks(subject: Subject, sessions: _Sessions) -> tuple[list[ChargedL
     if missing:
         return [], tuple(missing)
     points = _points(sessions, minimum, lambda _: counted)
-    charged = charge(points, subject.looks, lambda hours: _spent(parameters, hours), sides=2)
+    charged = charge(points, subject.looks, lambda hours: spent(parameters, hours), sides=2)
     return charged, () if charged else ("next to nothing is new since the last look",)
 
 
@@ -240,7 +240,8 @@ def _points(
     return [point for point in points if point is not None]
 
 
-def _spent(parameters: Parameters, hours: float) -> float:
+def spent(parameters: Parameters, hours: float) -> float:
+    """Return the cumulative two-sided alpha that may be spent by a time."""
     settings = parameters.experiments
     return statistics.lifetime_spending(
         hours,
@@ -252,7 +253,8 @@ def _spent(parameters: Parameters, hours: float) -> float:
     )
 
 
-def _harm_spent(parameters: Parameters, hours: float) -> float:
+def harm_spent(parameters: Parameters, hours: float) -> float:
+    """Return the cumulative one-sided alpha that harm looks may spend by a time."""
     settings = parameters.experiments
     return statistics.harm_spending(
         hours, settings.auto_converge.max_duration_hours, alpha=1 - settings.confidence_level
@@ -317,7 +319,7 @@ def _harm_looks(subject: Subject, sessions: _Sessions, pinned: Pinned | None) ->
     )
     if not points or points[-1].hours != sessions.present:
         return ()
-    charged = charge(points, subject.harm_looks, lambda hours: _harm_spent(parameters, hours), sides=1)
+    charged = charge(points, subject.harm_looks, lambda hours: harm_spent(parameters, hours), sides=1)
     records = [look_record(subject, "harm", look) for look in charged]
     if charged:
         records[-1] = with_harm_test(records[-1], charged[-1], sessions.histograms)

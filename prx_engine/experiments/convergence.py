@@ -9,11 +9,9 @@ from datetime import timedelta
 from typing import Any, Final
 from uuid import uuid4
 
-from prx_engine import statistics
 from prx_engine.clock import HOUR, Clock
 from prx_engine.configuration import ExperimentSettings
-from prx_engine.dimensions import VARIANTS
-from prx_engine.experiments.analysis import Analysis, Pinned, Subject, analyse
+from prx_engine.experiments.analysis import Analysis, analyse
 from prx_engine.experiments.blocks import attrition, blocks, sample_ratio
 from prx_engine.experiments.catalog import (
     Catalog,
@@ -24,14 +22,12 @@ from prx_engine.experiments.catalog import (
     next_check_at,
     schedule_of,
 )
-from prx_engine.experiments.comparison import Histograms
 from prx_engine.experiments.decision import Decision
+from prx_engine.experiments.evidence import StoredEvidence, stored_subject
 from prx_engine.experiments.lifecycle import ENGINE, Lifecycle
 from prx_engine.experiments.promotion import Promotion
 from prx_engine.experiments.schedule import whole_hours
 from prx_engine.experiments.watch import Watch
-from prx_engine.fitness.arms import Arms, added, empty_arms
-from prx_engine.fitness.clusters import ClusterSums
 from prx_engine.records import (
     ACTIVE,
     Attrition,
@@ -43,55 +39,13 @@ from prx_engine.records import (
     SampleRatio,
 )
 from prx_engine.store import Store
-from prx_engine.store.clusters import cluster_sums, has_clusters, single_moments
 from prx_engine.store.schema import Experiments, Looks
-from prx_engine.store.totals import arm_totals, arms_between, session_fitness_counts
+from prx_engine.store.totals import arm_totals, arms_between
 
 CLAIM_LASTS: Final = timedelta(minutes=5)
 """A claim this old was left by a process that died."""
 
 _END: Final = 2**31 - 1
-
-
-class StoredEvidence:
-    """The sessions of one experiment in the database, read on the caller's snapshot.
-
-    Args:
-        store: the database.
-        number: the experiment.
-    """
-
-    def __init__(self, store: Store, number: int) -> None:
-        self._store = store
-        self._number = number
-        self._end = 0
-        self._arms = empty_arms()
-
-    def arms(self, end: float) -> Arms:
-        """Return both arms over the sessions that started before ``end`` hours since creation."""
-        if end != int(end):
-            return arm_totals(self._store, [self._number])[self._number]
-        if end < self._end:
-            return arms_between(self._store, self._number, 0, int(end))
-        # Times are asked for in order: each hour is summed once, however many looks were missed.
-        self._arms = added(self._arms, arms_between(self._store, self._number, self._end, int(end)))
-        self._end = int(end)
-        return self._arms
-
-    def session_fitness(self, end: float) -> Histograms:
-        """Return the distribution of session fitness in both arms, likewise."""
-        hours = int(end) if end == int(end) else _END
-        counts = session_fitness_counts(self._store, self._number, hours)
-        return {name: statistics.Histogram.from_units(counts[name]) for name in VARIANTS}
-
-    def clusters(self, end: float) -> ClusterSums | None:
-        """Return the same sessions by cluster; None if none of them belongs to one."""
-        if not has_clusters(self._store, self._number):
-            return None
-        hours = int(end) if end == int(end) else _END
-        return ClusterSums.of(
-            cluster_sums(self._store, self._number, hours), single_moments(self._store, self._number, hours)
-        )
 
 
 class Convergence:
@@ -211,21 +165,7 @@ class Convergence:
         ratio, losses = self.losses(row)
         blocked = bool(blocks(mismatch=ratio.mismatch, suspicious_attrition=losses.suspicious))
         evidence = StoredEvidence(self._store, row["number"])
-        return analyse(self._subject(row, blocked=blocked), evidence, hours), losses
-
-    def _subject(self, row: Row, *, blocked: bool) -> Subject:
-        pinned = None
-        if row["pinned_dimensions"] is not None:
-            pinned = Pinned(tuple(row["pinned_dimensions"]), row["pinned_test"])
-        return Subject(
-            created_at=row["created_at"],
-            parameters=load_parameters(row["parameters"]),
-            schedule=schedule_of(row),
-            looks=tuple(self._catalog.looks(row["number"], "efficacy")),
-            harm_looks=tuple(self._catalog.looks(row["number"], "harm")),
-            pinned=pinned,
-            blocked=blocked,
-        )
+        return analyse(stored_subject(self._catalog, row, blocked=blocked), evidence, hours), losses
 
     def _written(self, row: Row, owner: str, analysis: Analysis, losses: Attrition) -> CheckResult:
         """Write what a check found, unless the experiment has changed meanwhile."""

@@ -12,7 +12,7 @@ from scipy import stats
 
 from prx_engine import Engine
 from prx_engine.dimensions import DIMENSIONS, UNIT, Dimension, Layer
-from prx_engine.experiments.convergence import StoredEvidence
+from prx_engine.experiments.evidence import StoredEvidence
 from prx_engine.records import Experiment
 from prx_engine.statistics import robust, welch
 from prx_engine.statistics.means import Arm

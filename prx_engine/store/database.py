@@ -58,9 +58,7 @@ def sqlite_path(url: str) -> Path:
 def connect(url: str) -> peewee.Database:
     """Return the peewee database for a name, not yet connected."""
     if is_postgresql(url):
-        return peewee.PostgresqlDatabase(
-            "postgresql://" + url.split("://", 1)[1], prefer_psycopg3=True, autorollback=True
-        )
+        return peewee.PostgresqlDatabase("postgresql://" + url.split("://", 1)[1], prefer_psycopg3=True)
     return peewee.SqliteDatabase(str(sqlite_path(url)), pragmas=_SQLITE_PRAGMAS, timeout=BUSY_TIMEOUT_SECONDS)
 
 
@@ -85,7 +83,11 @@ class Store:
         self._pid = os.getpid()
         self._database = connect(url)
         self._statements: dict[object, str] = {}
-        self.translated(self._migrate)
+        try:
+            self.translated(self._migrate)
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def database(self) -> peewee.Database:
@@ -214,7 +216,11 @@ class Store:
                 f" ON CONFLICT ({', '.join(keys)}) DO " + (f"UPDATE SET {changes}" if changes else "NOTHING")
             )
             self._statements[key] = sql
-        cursor = self.translated(lambda: self.database.cursor().executemany(sql, rows))
+        return self.translated(lambda: self._executed(sql, rows))
+
+    def _executed(self, sql: str, rows: Iterable[Sequence[Any]]) -> int:
+        cursor = self.database.cursor()
+        cursor.executemany(sql, rows)
         return int(cursor.rowcount)
 
     def _in_transaction(self, work: Callable[[], T], *begin: str) -> T:
@@ -266,6 +272,9 @@ class Store:
             raise self._explained(error) from error
 
     def _explained(self, error: BaseException) -> StoreError:
+        error = _first_failure(error)
+        if isinstance(error, StoreError):
+            return error
         message = shown(str(error).strip().split("\n")[0])
         where = f"database {shown_place(_without_password(self.url))}"
         if isinstance(error, peewee.IntegrityError):
@@ -283,6 +292,13 @@ class Store:
 
 def _key_columns(model: type[peewee.Model]) -> tuple[str, ...]:
     return tuple(field.column_name for field in model._meta.get_primary_keys())
+
+
+def _first_failure(error: BaseException) -> BaseException:
+    """Return what made SQLite undo a transaction by itself, such as a full disk; undoing it again fails."""
+    while "cannot rollback" in str(error) and (earlier := error.__cause__ or error.__context__):
+        error = earlier
+    return error
 
 
 def _sqlstate(error: BaseException | None) -> str | None:
@@ -310,15 +326,15 @@ def _file_identity(path: Path) -> tuple[int, int]:
 
 
 def _prepare_file(path: Path, *, create: bool) -> None:
-    if path.is_dir():
-        raise StoreError(f"database {shown_place(path)}: a folder, not a file")
-    if path.exists():
-        return
-    if not create:
-        raise StoreError(
-            f"no database at {shown_place(path)}; creating an experiment or recording a session makes one"
-        )
     try:
+        if path.is_dir():
+            raise StoreError(f"database {shown_place(path)}: a folder, not a file")
+        if path.exists():
+            return
+        if not create:
+            raise StoreError(
+                f"no database at {shown_place(path)}; creating an experiment or recording a session makes one"
+            )
         if str(path) == default_database():
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Opened with its mode, not changed afterwards: nobody else may read it for even a moment.

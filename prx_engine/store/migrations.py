@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import peewee
 
@@ -19,6 +21,15 @@ _ADVISORY_LOCK: Final = 0x707278
 
 MIGRATIONS: Final[dict[int, Callable[[Store], None]]] = {}
 """Version → the step that leads from it to the next one."""
+
+
+class _PostgresqlSchema(peewee.SchemaManager):
+    """Leaves out what only SQLite understands."""
+
+    def create_table(self, safe: bool = True, **options: Any) -> None:
+        """Create the table."""
+        statement, parameters = self._create_table(safe=safe, **options).query()  # type: ignore[attr-defined]
+        self.database.execute_sql(statement.removesuffix(" WITHOUT ROWID"), parameters)
 
 
 def migrate(store: Store) -> None:
@@ -38,7 +49,8 @@ def _migrate_locked(store: Store) -> None:
     version = _version(store)
     if version is None:
         for model in TABLES:
-            peewee.SchemaManager(model, database=store.database).create_all(safe=True)
+            manager = _PostgresqlSchema if store.postgresql else peewee.SchemaManager
+            manager(model, database=store.database).create_all(safe=True)
         store.execute(SchemaInfo.insert(id=1, version=SCHEMA_VERSION))
         return
     if version > SCHEMA_VERSION:
@@ -65,7 +77,8 @@ def _back_up(store: Store, version: int) -> None:
         return
     source = Path(store.database.database)
     target = source.with_name(f"{source.name}.schema-{version}.backup")
-    # A second connection: the present one is inside the migration's transaction.
-    with sqlite3.connect(source) as present, sqlite3.connect(target) as copy:
-        present.backup(copy)
+    os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o600))
     target.chmod(0o600)
+    # A second connection: the present one is inside the migration's transaction.
+    with closing(sqlite3.connect(source)) as present, closing(sqlite3.connect(target)) as copy:
+        present.backup(copy)

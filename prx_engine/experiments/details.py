@@ -6,6 +6,7 @@ from prx_engine.clock import Clock
 from prx_engine.experiments.blocks import attrition, sample_ratio
 from prx_engine.experiments.catalog import Catalog, Row, counted_dimensions, load_parameters
 from prx_engine.experiments.comparison import compare_dimensions
+from prx_engine.experiments.forecast import forecast
 from prx_engine.experiments.schedule import whole_hours
 from prx_engine.promotion import literal
 from prx_engine.records import Change, ExperimentDetails
@@ -24,6 +25,7 @@ def experiment_details(store: Store, catalog: Catalog, clock: Clock, experiment_
     parameters = load_parameters(row["parameters"])
     end = row["converged_at"] or clock.now()
     totals = arm_totals(store, [number])[number]
+    ratio = sample_ratio(totals, parameters.experiments.traffic_split, latched=row["sample_ratio_mismatch"])
     hours_old_enough = whole_hours(row["created_at"], end) - parameters.fitness.evaluation_window_hours
     return ExperimentDetails(
         experiment=catalog.records([row])[0],
@@ -32,10 +34,9 @@ def experiment_details(store: Store, catalog: Catalog, clock: Clock, experiment_
         harm_looks=catalog.looks(number, "harm"),
         watch_looks=catalog.looks(number, "watch"),
         changes=_changes(row),
-        sample_ratio=sample_ratio(
-            totals, parameters.experiments.traffic_split, latched=row["sample_ratio_mismatch"]
-        ),
+        sample_ratio=ratio,
         attrition=attrition(arms_between(store, number, 0, max(hours_old_enough, 0))),
+        forecast=forecast(store, catalog, row, clock.now(), mismatch=ratio.mismatch),
         events=catalog.events(row),
     )
 

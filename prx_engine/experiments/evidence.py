@@ -50,7 +50,7 @@ class StoredEvidence:
 
     def arms(self, end: float) -> Arms:
         """Return both arms over the sessions that started before ``end`` hours since creation."""
-        if end != int(end):
+        if not float(end).is_integer():
             return arm_totals(self._store, [self._number])[self._number]
         if end < self._end:
             return arms_between(self._store, self._number, 0, int(end))
@@ -61,7 +61,7 @@ class StoredEvidence:
 
     def session_fitness(self, end: float) -> Histograms:
         """Return the distribution of session fitness in both arms, likewise."""
-        hours = int(end) if end == int(end) else _END
+        hours = _whole(end)
         counts = session_fitness_counts(self._store, self._number, hours)
         return {name: statistics.Histogram.from_units(counts[name]) for name in VARIANTS}
 
@@ -69,7 +69,12 @@ class StoredEvidence:
         """Return the same sessions by cluster; None if none of them belongs to one."""
         if not has_clusters(self._store, self._number):
             return None
-        hours = int(end) if end == int(end) else _END
+        hours = _whole(end)
         return ClusterSums.of(
             cluster_sums(self._store, self._number, hours), single_moments(self._store, self._number, hours)
         )
+
+
+def _whole(end: float) -> int:
+    """Return the hour that a time cuts off at: none for the present moment, which is no scheduled time."""
+    return int(end) if float(end).is_integer() else _END

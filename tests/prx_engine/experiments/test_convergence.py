@@ -52,8 +52,8 @@ def test_a_better_treatment_wins_and_becomes_the_default(engine: Engine, clock: 
     end = now(engine, experiment)
     assert (end.status, end.conclusion, end.winner) == ("converged", "treatment_wins", "treatment")
     assert end.converged_at == at(experiment, 48.5)
-    assert end.next_check_at is None
     assert end.promotion == "applied"
+    assert end.next_check_at == at(experiment, 48.5 + 24)  # of the watch
     assert log(engine, experiment) == [
         CREATED,
         EVALUATING,

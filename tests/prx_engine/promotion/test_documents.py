@@ -21,7 +21,9 @@ def changed(text: str, config: dict[str, Any]) -> str:
 
 
 @given(changed_documents())
-def test_a_change_sets_its_keys_and_is_taken_out_to_the_last_byte(case: tuple[Document, dict[str, Any]]) -> None:
+def test_a_change_sets_its_keys_and_is_taken_out_to_the_last_byte(
+    case: tuple[Document, dict[str, Any]],
+) -> None:
     document, config = case
     after = changed(document.text, config)
     assert literals(after, list(checked_config(config)), "") == {
@@ -79,7 +81,9 @@ def test_a_document_has_nothing_to_change_in_itself(document: Document) -> None:
 
 
 @given(changed_documents())
-def test_the_difference_of_two_texts_leads_from_one_to_the_other(case: tuple[Document, dict[str, Any]]) -> None:
+def test_the_difference_of_two_texts_leads_from_one_to_the_other(
+    case: tuple[Document, dict[str, Any]],
+) -> None:
     document, config = case
     after = changed(document.text, config)
     try:

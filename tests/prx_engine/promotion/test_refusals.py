@@ -90,7 +90,9 @@ def test_what_is_not_a_key(place: Place, key: str) -> None:
     assert "allowed: a dotted TOML key" in refused(place, treatment({key: 1}))
 
 
-@pytest.mark.parametrize("value", [None, 2**63, float("nan"), float("inf"), object(), "\ud800", [None], {1: 2}])
+@pytest.mark.parametrize(
+    "value", [None, 2**63, float("nan"), float("inf"), object(), "\ud800", [None], {1: 2}]
+)
 def test_what_is_not_a_value(place: Place, value: object) -> None:
     assert refused(place, treatment({"a.b": value})).startswith("config.a.b: found ")
 
@@ -146,7 +148,9 @@ def test_what_is_marked_as_immutable(place: Place, after: str, allowed: bool) ->
     if allowed:
         Base.observed(place, CONTROL, variant)
     else:
-        assert refused(place, variant) == "files.system.md: changes what is marked as immutable from line 2 on"
+        assert (
+            refused(place, variant) == "files.system.md: changes what is marked as immutable from line 2 on"
+        )
 
 
 def test_what_is_marked_without_an_end(place: Place) -> None:
@@ -192,9 +196,7 @@ def make_file(place: Place) -> None:
         (make_file, "b.md is there now"),
     ],
 )
-def test_what_is_not_as_it_was_is_named(
-    place: Place, edit: Callable[[Place], None], problem: str
-) -> None:
+def test_what_is_not_as_it_was_is_named(place: Place, edit: Callable[[Place], None], problem: str) -> None:
     (place.workspace / "a.md").write_text("old")
     variant = treatment({"memory.top_k": 8}, {"a.md": "new", "b.md": "new"})
     base = Base.of_json(Base.observed(place, CONTROL, variant).as_json())
@@ -227,7 +229,7 @@ def test_a_workspace_that_has_gone_is_not_made_anew(place: Place, tmp_path: Path
     base = Base.observed(place, CONTROL, variant)
     (place.workspace / "prompts").rmdir()
     place.workspace.rmdir()
-    with pytest.raises(PromotionRefused, match="workspace .* is gone"):
+    with pytest.raises(PromotionRefused, match=r"workspace .* is gone"):
         base.promotion(variant)
     never = Place("host", place.target, tmp_path / "never")
     (change,) = Base.observed(never, CONTROL, variant).promotion(variant)

@@ -137,8 +137,7 @@ def test_an_edit_meanwhile_is_never_lost(
         patch.setattr(os, "fsync", editing)
         try:
             replacement.apply()
-        except PromotionConflict as conflict:
-            assert str(conflict) == f"{tmp_path / 'b'}: edited by somebody else at this very moment"
+        except PromotionConflict:
             replacement.undo()
     if calls[0] < moment:
         assert files(tmp_path) == NEW
@@ -162,8 +161,9 @@ def test_an_edit_into_the_replaced_file_is_brought_back(
     replacement = Replacement([FileChange(path, "old", "new")], "tag")
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", late)
-        with pytest.raises(PromotionConflict):
+        with pytest.raises(PromotionConflict) as conflict:
             replacement.apply()
+    assert str(conflict.value) == f"{path}: edited by somebody else at this very moment"
     replacement.undo()
     assert files(tmp_path) == {"a": "edited"}
 

@@ -39,6 +39,7 @@ from prx_engine.records import (
     Event,
     Experiment,
     ExperimentDetails,
+    Forecast,
     HistoryDay,
     ImportReport,
     Preview,
@@ -418,7 +419,7 @@ class Engine:
         return self._store.read(lambda: self._catalog.records([self._catalog.row(experiment_id)])[0])
 
     def details(self, experiment_id: str) -> ExperimentDetails:
-        """Return an experiment with its looks, dimensions, checks of the split, and events.
+        """Return an experiment with its looks, dimensions, checks of the split, forecast and events.
 
         Raises:
             NotFound, Ambiguous: if the id fits no experiment, or several.
@@ -428,6 +429,16 @@ class Engine:
         return self._store.read(
             lambda: experiment_details(self._store, self._catalog, self._clock, experiment_id)
         )
+
+    def forecast(self, experiment_id: str) -> Forecast | None:
+        """Return what the rest of an active experiment may bring, at the traffic of the last seven days.
+
+        None if no check will look at it again.
+
+        Raises:
+            NotFound, Ambiguous: if the id fits no experiment, or several.
+        """
+        return self.details(experiment_id).forecast
 
     def trend(self, experiment_id: str, points: int = 120) -> list[TrendPoint]:
         """Return the cumulative fitness of both arms over time, at up to ``points`` moments."""

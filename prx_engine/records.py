@@ -364,8 +364,61 @@ class Snapshot(Record):
     state: Literal["applying", "applied", "undone"]
 
 
+class PlannedLook(Record):
+    """A look to come, as far as present traffic tells.
+
+    Attributes:
+        at: scheduled time.
+        boundary: critical value of z; infinite if this look cannot stop.
+        alpha_threshold: level that p_value must reach, two-sided for efficacy, one-sided for harm.
+    """
+
+    at: Time
+    boundary: Real
+    alpha_threshold: float
+
+
+class Prospect(Record):
+    """What an experiment may have found by a time.
+
+    Attributes:
+        by: the time.
+        decided: chance of a conclusion by then, if the true lift is the present one.
+        treatment_wins: chance that it is a win.
+        detectable_lift: smallest true lift that wins by then with a chance of 80 %; None if none does.
+    """
+
+    by: Time
+    decided: float
+    treatment_wins: float
+    detectable_lift: float | None
+
+
+class Forecast(Record):
+    """What the rest of an active experiment may bring, at the traffic of the last seven days.
+
+    Attributes:
+        control_a_day, treatment_a_day: scored sessions a day in each arm.
+        enough_sessions_at: when both arms have min_sample_size; None if not before the maximum.
+        lift: present one, taken to be true.
+        planned, maximum: by the planned end (None once it has passed) and by the maximum; None without
+            enough sessions to tell.
+        looks, harm_looks: those to come.
+    """
+
+    at: Time
+    control_a_day: float
+    treatment_a_day: float
+    enough_sessions_at: Time | None
+    lift: Real | None
+    planned: Prospect | None
+    maximum: Prospect | None
+    looks: list[PlannedLook]
+    harm_looks: list[PlannedLook]
+
+
 class ExperimentDetails(Record):
-    """An experiment with everything that led to where it stands."""
+    """An experiment with everything that led to where it stands, and what may follow while it is active."""
 
     experiment: Experiment
     dimensions: dict[Dimension, DimensionComparison]
@@ -375,6 +428,7 @@ class ExperimentDetails(Record):
     changes: list[Change] = []
     sample_ratio: SampleRatio
     attrition: Attrition
+    forecast: Forecast | None = None
     events: list[Event]
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from prx_engine.dimensions import Dimension
 from prx_engine.experiments.analysis import Subject, is_harm
 from prx_engine.experiments.schedule import Schedule
 from prx_engine.experiments.watch import Watched, watch_looks
@@ -14,7 +15,7 @@ from tests.study.sampled import SampledArm, units
 from tests.study.worlds import Draw, binary, normal
 from tests.support.evidence import CREATED, parameters
 
-_COUNTED = ("response_relevance",)
+_COUNTED: tuple[Dimension, ...] = ("response_relevance",)
 _DAYS_OF_EXPERIMENT = 7
 
 

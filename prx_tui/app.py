@@ -28,6 +28,7 @@ from prx_tui.text import safe_text
 from prx_tui.view.header import age_words, next_check_words
 from prx_tui.view.news import check_words
 from prx_tui.worker import (
+    POLL_SECONDS,
     Checked,
     CheckFailed,
     News,
@@ -114,7 +115,8 @@ class Dashboard(App[None]):
     Args:
         engine_factory: opens the engine, in the worker's thread; called again after a failure.
         read_only: whether nothing may be changed and no checks run.
-        worker_poll_seconds: time between two looks at the database.
+        checks: whether to run the checks that are due; unless read only, if not given.
+        poll_seconds: time between two looks at the database.
     """
 
     TITLE = "prx"
@@ -123,7 +125,12 @@ class Dashboard(App[None]):
     NOTIFICATION_TIMEOUT = _TOLD_SECONDS
 
     def __init__(
-        self, engine_factory: EngineFactory, *, read_only: bool = False, worker_poll_seconds: float = 1.0
+        self,
+        engine_factory: EngineFactory,
+        *,
+        read_only: bool = False,
+        checks: bool | None = None,
+        poll_seconds: float = POLL_SECONDS,
     ) -> None:
         super().__init__()
         self.read_only = read_only
@@ -135,7 +142,10 @@ class Dashboard(App[None]):
         self._tick: Timer | None = None
         self._minute: object = None
         self.worker = Worker(
-            engine_factory, self._report, checks=not read_only, poll_seconds=worker_poll_seconds
+            engine_factory,
+            self._report,
+            checks=checks if checks is not None else not read_only,
+            poll_seconds=poll_seconds,
         )
         if os.environ.get("COLORFGBG", "").rpartition(";")[2] in _LIGHT_BACKGROUNDS:
             self.theme = "textual-light"
@@ -193,7 +203,7 @@ class Dashboard(App[None]):
             self._minute = minute
             self.refresh_screens()
         elif isinstance(self.screen, LiveScreen):
-            self.screen.refresh_frame()
+            self.screen.refresh_ages()
 
     def refresh_screens(self) -> None:
         """Bring every screen up to date, those under a dialog too."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.css.query import NoMatches
 from textual.screen import Screen
 from textual.widget import Widget
 
@@ -84,12 +85,21 @@ class LiveScreen(Screen[None]):
 
     def refresh_all(self) -> None:
         """Bring everything on the screen up to date."""
-        if not self.is_attached or not self.query("#keys"):
+        try:
+            with self.app.batch_update():
+                self.refresh_frame()
+                if self.dashboard.snapshot is not None:
+                    self.show(self.dashboard.snapshot)
+        except NoMatches:
+            # News for a screen that is being put together or taken apart: it reads all when it resumes.
             return
-        with self.app.batch_update():
+
+    def refresh_ages(self) -> None:
+        """Bring what counts on by itself up to date."""
+        try:
             self.refresh_frame()
-            if self.dashboard.snapshot is not None:
-                self.show(self.dashboard.snapshot)
+        except NoMatches:
+            return
 
     def refresh_frame(self) -> None:
         """Bring header, banner and footer up to date."""
@@ -134,7 +144,7 @@ class LiveScreen(Screen[None]):
         return super().check_action(action, parameters)
 
     def action_back(self) -> None:
-        if len(self.app.screen_stack) > 2:
+        if len(self.app.screen_stack) > 1:
             self.app.pop_screen()
 
     def action_fitness(self) -> None:

@@ -26,6 +26,7 @@ _LONGEST_REASON = 500
 class Question(ModalScreen[Request | None]):
     """A question about one experiment, which is frozen when the question opens."""
 
+    AUTO_FOCUS = ""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "confirm", "yes", show=False),
         Binding("n,escape", "refuse", "no", show=False),
@@ -59,7 +60,6 @@ class Question(ModalScreen[Request | None]):
     def on_mount(self) -> None:
         self.query_one("#reason", Input).cursor_blink = False
         self.query_one("#reason").display = False
-        self.set_focus(None)
         self.write()
 
     def on_resize(self) -> None:

@@ -196,7 +196,7 @@ class ExperimentsScreen(TargetScreen):
         box.display = True
         box.focus()
 
-    def action_back(self) -> None:
+    def action_clear_filter(self) -> None:
         self.filter_to("", done=True)
         for box in self.query("#filter"):
             box.remove()

@@ -146,6 +146,26 @@ class RowTable(ScrollView, can_focus=True):
         """Move the cursor to the first or the last row."""
         self.move_by(len(self._rows) if last else -len(self._rows))
 
+    # The keys of a scrolling container move the cursor here, and the scroll follows it.
+
+    def action_scroll_up(self) -> None:
+        self.move_by(-1)
+
+    def action_scroll_down(self) -> None:
+        self.move_by(1)
+
+    def action_page_up(self) -> None:
+        self.move_by(-self.page)
+
+    def action_page_down(self) -> None:
+        self.move_by(self.page)
+
+    def action_scroll_home(self) -> None:
+        self.move_to_end(last=False)
+
+    def action_scroll_end(self) -> None:
+        self.move_to_end(last=True)
+
     @property
     def page(self) -> int:
         """Rows in sight."""

@@ -21,10 +21,10 @@ from prx_engine.telemetry import values
 from prx_engine.telemetry.formats import FormatName, Found, Piece, State
 from prx_engine.telemetry.values import Record, fingerprint
 
-_TYPES: Final = frozenset({"session_meta", "turn_context", "event_msg", "response_item", "compacted"})
-_OUTPUTS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
+_TYPES: Final = ("session_meta", "turn_context", "event_msg", "response_item", "compacted")
+_OUTPUTS: Final = ("function_call_output", "custom_tool_call_output")
 _EXIT_CODE: Final = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)$", re.MULTILINE)
-_REFUSED: Final = frozenset({"exec command rejected by user", "patch rejected by user"})
+_REFUSED: Final = ("exec command rejected by user", "patch rejected by user")
 _OPENING: Final = 2000
 """Characters of an output among which its exit code stands, before what the command printed."""
 

@@ -8,7 +8,7 @@ after a restart, replaces itself, and different ones add up, in whatever order t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Literal, Protocol
@@ -106,6 +106,14 @@ class JsonReader:
     def state(self) -> State:
         """Return nothing to remember."""
         return {}
+
+
+def guarded(found: Iterator[Found]) -> Iterator[Found]:
+    """Return what is found in one of several records of a line; what is wrong with it spoils no other."""
+    try:
+        yield from found
+    except InvalidInput as error:
+        yield error
 
 
 _SCORE_FIELDS: Final = {"response_relevance": "relevance", "memory_precision": "recall_relevance"}

@@ -11,12 +11,22 @@ The session is the trace's ``sessionId``; a trace without one is a session of it
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import Any, Final
 
 from prx_engine.configuration import TelemetrySettings
 from prx_engine.errors import InvalidInput
 from prx_engine.telemetry import values
-from prx_engine.telemetry.formats import FormatName, Found, JsonReader, Piece, Reader, State, evaluation
+from prx_engine.telemetry.formats import (
+    FormatName,
+    Found,
+    JsonReader,
+    Piece,
+    Reader,
+    State,
+    evaluation,
+    guarded,
+)
 from prx_engine.telemetry.values import Record, fingerprint
 from prx_engine.text import shown
 
@@ -51,7 +61,7 @@ class LangfuseReader(JsonReader):
         """Return what a trace, or a page of traces, tells about sessions."""
         if isinstance(record.get("data"), list):
             for trace in record["data"]:
-                yield from self._trace(values.record(trace, "data"), ())
+                yield from guarded(self._trace(values.record(trace, "data"), ()))
         elif isinstance(record.get("trace"), dict):
             yield from self._trace(record["trace"], values.items(record.get("observations"), "observations"))
         else:
@@ -63,32 +73,17 @@ class LangfuseReader(JsonReader):
             raise InvalidInput("id: missing; a trace without sessionId and id belongs to no session")
         start = values.time(trace.get("timestamp"), "timestamp")
         # The same observation may stand inside the trace and, in full, beside it.
-        observations = {
-            values.record(entry, "observation").get("id"): entry
-            for entry in (*values.items(trace.get("observations"), "observations"), *beside)
-            if not isinstance(entry, str)
-        }
-        for identifier, entry in observations.items():
-            try:
-                fields = _observation(entry)
-                at = values.time(entry.get("startTime"), "startTime")
-            except InvalidInput as error:
-                yield error
-                continue
-            if fields:
-                source = f"langfuse:observation:{fingerprint(identifier)}"
-                yield Piece(source, fields, session, at=min(filter(None, (start, at)), default=None))
-        for entry in values.items(trace.get("scores"), "scores"):
-            if isinstance(entry, str):  # a list of traces only names the scores
-                continue
-            score = values.record(entry, "score")
-            try:
-                fields = self._score(score)
-            except InvalidInput as error:
-                yield error
-                continue
-            if fields:
-                yield Piece(f"langfuse:score:{fingerprint(score.get('id'))}", fields, session, at=start)
+        listed = (*values.items(trace.get("observations"), "observations"), *beside)
+        observations = {fingerprint(entry.get("id")): entry for entry in _whole(listed, "observation")}
+        for observation in observations.values():
+            yield from guarded(_observed(observation, session, start))
+        for score in _whole(values.items(trace.get("scores"), "scores"), "score"):
+            yield from guarded(self._scored(score, session, start))
+
+    def _scored(self, score: Record, session: str, start: datetime | None) -> Iterator[Found]:
+        fields = self._score(score)
+        if fields:
+            yield Piece(f"langfuse:score:{fingerprint(score.get('id'))}", fields, session, at=start)
 
     def _score(self, score: Record) -> dict[str, Any]:
         name = values.text(score.get("name"), "score name") or ""
@@ -107,6 +102,19 @@ def _is_trace(record: Record) -> bool:
         and "timestamp" in record
         and not record.keys().isdisjoint(("sessionId", "observations"))
     )
+
+
+def _whole(entries: Iterable[Any], name: str) -> list[Record]:
+    """Return the entries that are there; a list of traces names them only."""
+    return [values.record(entry, name) for entry in entries if not isinstance(entry, str)]
+
+
+def _observed(observation: Record, session: str, start: datetime | None) -> Iterator[Found]:
+    fields = _observation(observation)
+    if fields:
+        at = values.time(observation.get("startTime"), "startTime")
+        source = f"langfuse:observation:{fingerprint(observation.get('id'))}"
+        yield Piece(source, fields, session, at=min(filter(None, (start, at)), default=None))
 
 
 def _observation(observation: Record) -> dict[str, Any]:

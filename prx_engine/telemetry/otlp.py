@@ -22,18 +22,26 @@ from typing import Any, Final
 
 from prx_engine.configuration import TelemetrySettings
 from prx_engine.dimensions import LAYERS
-from prx_engine.errors import InvalidInput
 from prx_engine.telemetry import values
-from prx_engine.telemetry.formats import FormatName, Found, JsonReader, Piece, Reader, State, evaluation
+from prx_engine.telemetry.formats import (
+    FormatName,
+    Found,
+    JsonReader,
+    Piece,
+    Reader,
+    State,
+    evaluation,
+    guarded,
+)
 from prx_engine.telemetry.values import Record, fingerprint
 from prx_engine.text import shown
 
 PROVIDER_NAME: Final = "prx-experiments"
 """Name of our own flag provider: its context id is a session id."""
 
-_MODEL_CALLS: Final = frozenset({"chat", "text_completion", "generate_content", "completion"})
-_EVALUATIONS: Final = frozenset({"gen_ai.evaluation.result"})
-_FLAGS: Final = frozenset({"feature_flag.evaluation", "feature_flag"})
+_MODEL_CALLS: Final = ("chat", "text_completion", "generate_content", "completion")
+_EVALUATIONS: Final = ("gen_ai.evaluation.result",)
+_FLAGS: Final = ("feature_flag.evaluation", "feature_flag")
 _SESSION: Final = ("gen_ai.conversation.id", "session.id")
 _OPERATION: Final = ("gen_ai.operation.name", "llm.request.type")
 _INPUT: Final = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.usage.prompt_tokens")
@@ -74,9 +82,9 @@ class OtlpReader(JsonReader):
     def pieces(self, record: Record) -> Iterable[Found]:
         """Return what an export tells about sessions."""
         for resource, span in _entries(record, "resourceSpans", "scopeSpans", "spans"):
-            yield from _guarded(self._span(resource, span))
+            yield from guarded(self._span(resource, span))
         for resource, log in _entries(record, "resourceLogs", "scopeLogs", "logRecords"):
-            yield from _guarded(self._log(resource, log))
+            yield from guarded(self._log(resource, log))
 
     def _span(self, resource: _Attributes, span: Record) -> Iterator[Found]:
         attributes = _attributes(span.get("attributes"))
@@ -145,14 +153,6 @@ class _Whose:
         if self.session is None and (not self.keys or _first(attributes, _PROVIDER) == PROVIDER_NAME):
             self.session, self.keys = context, ()
         return self
-
-
-def _guarded(found: Iterator[Found]) -> Iterator[Found]:
-    """Return what is found in one record of an export; what is wrong with it spoils none of the others."""
-    try:
-        yield from found
-    except InvalidInput as error:
-        yield error
 
 
 def _entries(

@@ -15,6 +15,7 @@ from prx_engine.records import Experiment
 from prx_tui.formatting import moment
 from prx_tui.operations import OPERATIONS, Request, hours_left
 from prx_tui.view.spans import Line, Span, line, wrap
+from prx_tui.widgets.hours_box import HoursBox
 from prx_tui.widgets.lines import Lines
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class Question(ModalScreen[Request | None]):
     def action_refuse(self) -> None:
         if isinstance(self.focused, Input) and self.focused.id == "reason":
             # The first escape leaves the field, the second the question.
-            self.set_focus(None)
+            self.leave_reason()
             return
         self.dismiss(None)
 
@@ -116,6 +117,10 @@ class Question(ModalScreen[Request | None]):
     @on(Input.Submitted, "#reason")
     def _reason_given(self, event: Input.Submitted) -> None:
         event.stop()
+        self.leave_reason()
+
+    def leave_reason(self) -> None:
+        """Give the keys back to the question."""
         self.set_focus(None)
 
 
@@ -127,30 +132,14 @@ class Extend(Question):
     """Asks by how many hours to extend an experiment, and says how many are left."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        # The field takes digits only, so that y and n can answer from within it.
-        Binding("y", "quick_confirm", "yes", show=False, priority=True),
-        Binding("n", "quick_refuse", "no", show=False, priority=True),
-        Binding("w", "quick_why", "say why", show=False, priority=True),
+        # The field takes digits only, so that letters can answer from within it.
+        Binding("y", "confirm", "yes", show=False, priority=True),
+        Binding("n", "refuse", "no", show=False, priority=True),
+        Binding("w", "why", "say why", show=False, priority=True),
     ]
 
     def __init__(self, target: Experiment) -> None:
         super().__init__("extend", target)
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        in_reason = self.focused is not None and self.focused.id == "reason"
-        if in_reason and action.startswith("quick_"):
-            # In the reason every letter is a letter.
-            return False
-        return super().check_action(action, parameters)
-
-    def action_quick_confirm(self) -> None:
-        self.action_confirm()
-
-    def action_quick_refuse(self) -> None:
-        self.action_refuse()
-
-    def action_quick_why(self) -> None:
-        self.action_why()
 
     @property
     def left(self) -> int:
@@ -159,15 +148,14 @@ class Extend(Question):
 
     def fields(self) -> ComposeResult:
         usual = self.target.parameters.experiments.default_duration_hours
-        yield Input(
-            str(min(usual, max(self.left, 1))), id="hours", type="integer", max_length=6, compact=True
-        )
+        yield HoursBox(str(min(usual, max(self.left, 1))), id="hours")
 
     def on_mount(self) -> None:
         super().on_mount()
-        hours = self.query_one("#hours", Input)
-        hours.cursor_blink = False
-        hours.focus()
+        self.query_one(HoursBox).focus()
+
+    def leave_reason(self) -> None:
+        self.query_one(HoursBox).focus()
 
     def text(self) -> list[Line]:
         left = self.left
@@ -185,11 +173,11 @@ class Extend(Question):
 
     def action_confirm(self) -> None:
         hours = self._hours()
-        if hours is None or not 1 <= hours <= max(self.left, 1):
+        if hours is None or not 1 <= hours <= self.left:
             self.dashboard.announce(f"Hours: 1 to {self.left} are possible.", problem=True)
             return
         super().action_confirm()
 
     def _hours(self) -> int | None:
-        text = self.query_one("#hours", Input).value.strip()
-        return int(text) if text.lstrip("+-").isdigit() else None
+        text = self.query_one(HoursBox).value.strip()
+        return int(text) if text.isdigit() else None

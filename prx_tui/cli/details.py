@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from difflib import unified_diff
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from prx_tui.cli.listing import evidence, fitness, outlook, single_tests, standing
+from prx_tui.cli.listing import evidence, fitness, outlook, short, single_tests, standing
 from prx_tui.cli.output import Column, put, put_fields, put_table, styled
+from prx_tui.forecast import detectable_sentence, forecast_sentence
 from prx_tui.formatting import NONE, half_up, moment, p_value, percent, words
 from prx_tui.text import safe_lines, safe_text
 
@@ -98,6 +101,9 @@ def put_details(details: ExperimentDetails, now: datetime) -> None:
             ),
         ]
     )
+    if details.forecast is not None:
+        sentences = forecast_sentence(details.forecast, experiment), detectable_sentence(details.forecast)
+        put_fields([("Forecast", "\n".join(filter(None, sentences)))])
     for variant in (experiment.control, experiment.treatment):
         _heading(variant.name.capitalize())
         _put_variant(variant)

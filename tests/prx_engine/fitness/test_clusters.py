@@ -66,10 +66,10 @@ def straight(sessions: Sequence[Session]) -> Joint:
     n = {name: sum(arm == name and scores != MISSING for arm, _, scores in sessions) for name in VARIANTS}
     for name in VARIANTS:
         for d, weight in enumerate(weights):
-            present = [s[d] / UNIT for arm, _, s in sessions if arm == name and s[d] is not None]  # type: ignore[operator]
+            present = [(s[d] or 0) / UNIT for arm, _, s in sessions if arm == name and s[d] is not None]
             for i, (arm, cluster, s) in enumerate(sessions):
                 if arm == name and s[d] is not None:
-                    influence = weight * (s[d] / UNIT - np.mean(present)) / len(present)
+                    influence = weight * ((s[d] or 0) / UNIT - np.mean(present)) / len(present)
                     psi[cluster or i][name] += influence
     for i, (arm, cluster, s) in enumerate(sessions):
         if s != MISSING:

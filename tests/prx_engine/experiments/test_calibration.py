@@ -151,7 +151,7 @@ def reproduced(row: str, runs: int, seed: int, processes: int = 1) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "runs"), [("no effect", 200), ("-8 %", 300), ("+5 %", 200), ("no effect, 200 a day", 100)]
+    ("row", "runs"), [("no effect", 150), ("-8 %", 300), ("+5 %", 200), ("no effect, 200 a day", 100)]
 )
 def test_experiments_end_as_often_as_an_independent_simulator_says(row: str, runs: int) -> None:
     reproduced(row, runs, seed=1)
@@ -176,7 +176,7 @@ def test_a_change_without_effect_wins_in_at_most_half_of_alpha(spending: str) ->
         min_effect_size=0.0,
     )
     draw = partial(normal, MEAN, SD)
-    runs = 400
+    runs = 300
     counts, _ = study(Scenario(settings, draw, draw, 60, 60), runs, seed=5)
     assert at_most(counts["treatment_wins"], runs, 0.2), counts
     assert at_most(counts["treatment_wins"] + counts["control_wins"], runs, 0.4), counts
@@ -185,7 +185,7 @@ def test_a_change_without_effect_wins_in_at_most_half_of_alpha(spending: str) ->
 
 
 def test_equal_means_of_different_shapes_are_rarely_promoted() -> None:
-    runs = 120
+    runs = 100
     different = Scenario(DEFAULTS, partial(beta, 0.5, 3), partial(beta, 2, 12), 40, 40)
     counts, _ = study(different, runs, seed=7)
     assert at_most(counts["treatment_wins"], runs, 0.025), counts

@@ -4,6 +4,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from scipy import stats
 
 from prx_engine import Engine
 from prx_engine.records import CheckResult, Experiment
@@ -121,7 +122,11 @@ def test_great_harm_ends_it_before_min_sample_size(engine: Engine, clock: Manual
     assert result.look is None
     end = now(engine, experiment)
     assert (end.status, end.winner) == ("converged", "control")
+    assert end.next_check_at is None
     assert end.control_fitness.composite == pytest.approx(0.80, abs=0.01)
+    assert end.last_look is not None
+    assert end.last_look.series == "harm"
+    assert end.p_value == end.last_look.p_value
     details = engine.details(experiment.experiment_id)
     assert details.looks == []
     assert [look.outcome for look in details.harm_looks] == ["regression"]
@@ -340,6 +345,26 @@ def test_a_late_check_analyses_the_sessions_before_the_scheduled_time(
     assert result.look is not None
     assert (result.look.control_sessions, result.look.treatment_sessions) == (120, 120)
     assert result.outcome == "look"
+
+
+def test_the_ranks_too_are_those_of_the_sessions_before_the_scheduled_time(
+    open_engine: OpenEngine, clock: ManualClock
+) -> None:
+    engine = open_engine(config='[self_evolution.experiments.sequential]\ntest = "robust"\n')
+    experiment = start(engine)
+    clock.set(at(experiment, 40))
+    control, treatment = around(0.60, 120, 0.3), around(0.62, 130, 0.3)
+    feed(engine, experiment, "control", control)
+    feed(engine, experiment, "treatment", treatment)
+    feed_both(engine, experiment, 0.60, 0.85, 500, first_hour=24, hours=10)
+    look = check(engine, clock, experiment, 40).look
+    assert look is not None
+    expected = stats.mannwhitneyu(treatment, control, use_continuity=False, method="asymptotic").pvalue
+    assert look.p_mann_whitney == pytest.approx(expected, rel=1e-9)
+    preview = engine.preview(experiment.experiment_id).comparison
+    assert preview is not None
+    assert preview.p_mann_whitney is not None
+    assert preview.p_mann_whitney < expected / 1000
 
 
 def test_sessions_after_the_end_are_kept_and_not_counted(engine: Engine, clock: ManualClock) -> None:

@@ -25,7 +25,7 @@ def test_everything_about_an_experiment_is_told_together(engine: Engine, clock: 
     assert relevance.difference == pytest.approx(0.01, abs=0.002)
     assert (completion.counts, completion.control_sessions, completion.p_value) == (False, 20, None)
     assert (details.sample_ratio.control, details.sample_ratio.treatment) == (260, 240)
-    assert details.attrition.control_scored == details.attrition.control_assigned == 135
+    assert details.attrition.control_scored == details.attrition.control_assigned == 136
     assert [event.action for event in details.events] == ["evaluating", "created"]
 
 

@@ -18,12 +18,14 @@ from prx_tui.text import safe_lines, safe_text
 if TYPE_CHECKING:
     from prx_engine.records import (
         Attrition,
+        Change,
         Event,
         Experiment,
         ExperimentDetails,
         Interval,
         Look,
         SampleRatio,
+        Snapshot,
         Variant,
     )
 
@@ -47,6 +49,14 @@ _DIMENSIONS: Final = (
     Column("p", right=True),
     Column("p adjusted", right=True),
     Column("Counts"),
+)
+_SNAPSHOTS: Final = (
+    Column("At (UTC)"),
+    Column("Experiment"),
+    Column("Replaced by"),
+    Column("Version"),
+    Column("SHA-256"),
+    Column("File"),
 )
 
 
@@ -78,7 +88,9 @@ def _summary(experiment: Experiment, now: datetime) -> Iterable[tuple[str, str]]
     else:
         yield "Ended", f"{moment(experiment.converged_at)} UTC"
         yield "Winner", experiment.winner or NONE
-        yield "Promotion", words(experiment.promotion)
+        yield "Promotion", _promotion(experiment)
+        if experiment.watch_ends_at is not None:
+            yield "Watched until", f"{moment(experiment.watch_ends_at)} UTC"
     if experiment.decision_id is not None:
         yield "Decision", safe_text(experiment.decision_id)
 
@@ -107,15 +119,20 @@ def put_details(details: ExperimentDetails, now: datetime) -> None:
     for variant in (experiment.control, experiment.treatment):
         _heading(variant.name.capitalize())
         _put_variant(variant)
+    _heading("Difference")
+    _put_changes(details.changes)
     _heading("Split and losses")
     put_fields(
         [("Sample ratio", _sample_ratio(details.sample_ratio)), ("Attrition", _attrition(details.attrition))]
     )
     _heading("Dimensions")
     put_table(_DIMENSIONS, _dimension_rows(details))
-    for title, looks in (("Looks", details.looks), ("Looks for harm", details.harm_looks)):
+    looks = {"Looks": details.looks, "Looks for harm": details.harm_looks}
+    if details.watch_looks:
+        looks["Looks since the promotion"] = details.watch_looks
+    for title, held in looks.items():
         _heading(title)
-        _put_looks(looks)
+        _put_looks(held)
     _heading("Events")
     _put_events(details.events)
 
@@ -134,6 +151,46 @@ def _put_variant(variant: Variant) -> None:
         put(f"  {safe_text(path)}: {lines} lines, {len(text)} characters")
     if not variant.changes_something:
         put("  changes nothing" if variant.name == "treatment" else "  as it is today")
+
+
+def _promotion(experiment: Experiment) -> str:
+    state: str = words(experiment.promotion)
+    if experiment.promoted_at is not None:
+        state = f"{state} (promoted {moment(experiment.promoted_at)} UTC)"
+    return f"{state}: {safe_text(experiment.promotion_note, 400)}" if experiment.promotion_note else state
+
+
+def _put_changes(changes: Sequence[Change]) -> None:
+    """Write what the treatment changes: keys with both values, files line by line."""
+    if not changes:
+        put("none")
+    for change in changes:
+        if change.kind == "key":
+            before = "(absent)" if change.before is None else safe_text(change.before, 200)
+            put(f"{safe_text(change.name)}: {before} → {safe_text(change.after, 200)}")
+            continue
+        put(safe_text(change.name) + (" (new file)" if change.before is None else ""))
+        lines = unified_diff((change.before or "").splitlines(), change.after.splitlines(), lineterm="")
+        for line in islice(lines, 2, None):  # without the names of the two texts
+            put(f"  {safe_text(line, 400)}")
+
+
+def put_snapshots(snapshots: Sequence[Snapshot]) -> None:
+    """Write what promotions and rollbacks have replaced."""
+    put_table(
+        _SNAPSHOTS,
+        [
+            (
+                moment(one.created_at),
+                short(one.experiment_id),
+                one.action if one.state == "applied" else f"{one.action}, {one.state}",
+                one.version_id,
+                "(none)" if one.sha256 is None else one.sha256[:12],
+                safe_text(one.path, 400),
+            )
+            for one in snapshots
+        ],
+    )
 
 
 def _sample_ratio(ratio: SampleRatio) -> str:

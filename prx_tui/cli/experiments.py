@@ -17,7 +17,8 @@ from prx_tui.cli.call import (
 )
 from prx_tui.cli.listing import outlook, put_listing, sessions, short
 from prx_tui.cli.output import put, put_json, say
-from prx_tui.cli.reporting import CommandGroup, options_given
+from prx_tui.cli.reporting import CommandGroup, Refused, options_given
+from prx_tui.formatting import words
 
 if TYPE_CHECKING:
     from prx_engine import Engine
@@ -155,6 +156,12 @@ def _show(call: Call, engine: Engine, experiment_id: str, *, details: bool) -> N
     multiple=True,
     help="The treatment gives PATH in the workspace the text of FILE. May be repeated.",
 )
+@click.option(
+    "--from-diff",
+    nargs=2,
+    metavar="OLD NEW",
+    help="The treatment sets what the TOML file NEW says and OLD does not.",
+)
 @click.option("--duration-hours", type=int, metavar="N", help="Planned duration; else as configured.")
 @click.option("--traffic-split", type=float, metavar="F", help="Share of sessions that get the treatment.")
 @click.option("--min-sample-size", type=int, metavar="N", help="Scored sessions that each variant needs.")
@@ -170,6 +177,7 @@ def create(context: click.Context, call: Call, /, file: str | None, **options: A
     Examples:
       prx evolution experiments create --layer L2 --hypothesis "a shorter prompt is clearer" \\
           --treatment "272 tokens instead of 320" --set agent.temperature=0.2 --put prompts/system.md=new.md
+      prx evolution experiments create --layer L3 --hypothesis "retry less" --from-diff config.toml new.toml
       prx evolution experiments create --file proposal.toml
     """
     from prx_tui.cli.proposals import from_file
@@ -197,13 +205,18 @@ def create(context: click.Context, call: Call, /, file: str | None, **options: A
 
 
 def _proposal_of_options(options: dict[str, Any]) -> dict[str, Any]:
-    from prx_tui.cli.proposals import files_of, settings_of
+    from prx_tui.cli.proposals import files_of, settings_of, with_difference
 
+    difference = options.pop("from_diff")
+    if difference and options["treatment"] is None:
+        options["treatment"] = f"{difference[1]} instead of {difference[0]}"
     for name in ("layer", "hypothesis", "treatment"):
         if options[name] is None:
             raise click.UsageError(f"--{name} is missing; or give a whole proposal with --file FILE")
-    settings, files, description = options.pop("settings"), options.pop("files"), options.pop("treatment")
-    treatment = {"description": description, "config": settings_of(settings), "files": files_of(files)}
+    config, files = settings_of(options.pop("settings")), files_of(options.pop("files"))
+    if difference:
+        config = with_difference(config, *difference)
+    treatment = {"description": options.pop("treatment"), "config": config, "files": files}
     return {name: value for name, value in options.items() if value is not None} | {"treatment": treatment}
 
 
@@ -247,15 +260,19 @@ def extend(call: Call, experiment_id: str, hours: int | None, reason: str) -> No
 @common_options
 @experiment_argument
 @_reason
+@click.option("--force", is_flag=True, help="Overwrite values that have been changed since it was created.")
 @pass_call
-def promote(call: Call, experiment_id: str, reason: str) -> None:
+def promote(call: Call, experiment_id: str, reason: str, force: bool) -> None:
     """Make the treatment the default, whatever the statistics say; or retry a pending promotion.
 
+    Exits 1 if the agent's files could not be changed: the promotion is then pending, or in conflict.
+
     \b
-    Example:
+    Examples:
       prx evolution experiments promote 4f1c09ab --reason "needed for the release"
+      prx evolution experiments promote 4f1c09ab --force
     """
-    _act(call, lambda engine: engine.promote(experiment_id, reason), "promoted")
+    _act(call, lambda engine: engine.promote(experiment_id, reason, force=force), "promoted")
 
 
 @experiments.command
@@ -275,17 +292,44 @@ def reject(call: Call, experiment_id: str, reason: str) -> None:
 
 @experiments.command
 @common_options
-@experiment_argument
+@click.argument("experiment_id", metavar="[ID]", required=False, shell_complete=complete_experiments)
+@click.option("--list", "listed", is_flag=True, help="Only show the snapshots of what was replaced.")
 @_reason
+@click.option("--force", is_flag=True, help="Take back values that have been changed since the promotion.")
 @pass_call
-def rollback(call: Call, experiment_id: str, reason: str) -> None:
-    """Take an applied promotion back.
+@click.pass_context
+def rollback(
+    context: click.Context, call: Call, experiment_id: str | None, listed: bool, reason: str, force: bool
+) -> None:
+    """Take an applied promotion back: the one of ID, else the last.
 
     \b
-    Example:
-      prx evolution experiments rollback 4f1c09ab --reason "users complain"
+    Examples:
+      prx evolution experiments rollback --reason "users complain"
+      prx evolution experiments rollback 4f1c09ab --force
+      prx evolution experiments rollback --list
     """
-    _act(call, lambda engine: engine.rollback(experiment_id, reason), "rolled back")
+    if listed:
+        others = options_given(context, but=(*_EVERYWHERE, "listed", "experiment_id"))
+        if others:
+            raise click.UsageError(f"{others[0]} cannot stand beside --list, which changes nothing")
+        _list_snapshots(call, experiment_id)
+        return
+    _act(call, lambda engine: engine.rollback(experiment_id, reason, force=force), "rolled back")
+
+
+def _list_snapshots(call: Call, experiment_id: str | None) -> None:
+    from prx_tui.cli.details import put_snapshots
+
+    with call.engine() as engine:
+        only = None if experiment_id is None else engine.experiment(experiment_id).experiment_id
+        snapshots = [one for one in engine.snapshots() if only in (None, one.experiment_id)]
+    if call.json:
+        put_json(snapshots)
+    elif snapshots:
+        put_snapshots(snapshots)
+    else:
+        say("no snapshots: nothing has been promoted into a file")
 
 
 def _act(call: Call, action: Callable[[Engine], Experiment], done: str) -> None:
@@ -293,6 +337,11 @@ def _act(call: Call, action: Callable[[Engine], Experiment], done: str) -> None:
         experiment = action(engine)
         if call.json:
             put_json(experiment)
+        if done == "promoted" and experiment.promotion in ("pending", "conflict"):
+            raise Refused(
+                f"{short(experiment.experiment_id)} won, but its promotion is"
+                f" {words(experiment.promotion)}: {experiment.promotion_note}"
+            )
         say(
             f"{done} {short(experiment.experiment_id)} ({sessions(experiment)} sessions):"
             f" {outlook(experiment, engine.clock.now())}"

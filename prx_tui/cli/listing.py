@@ -137,4 +137,5 @@ def _ended(experiment: Experiment) -> str:
         "conflict": "the promotion is in conflict with a change made meanwhile; promote again or leave it",
         "rolled_back": "the promotion was rolled back",
     }
-    return f"{words(experiment.conclusion)}; {effect[experiment.promotion]}"
+    told = f"{words(experiment.conclusion)}; {effect[experiment.promotion]}"
+    return f"{told}: {safe_text(experiment.promotion_note, 400)}" if experiment.promotion_note else told

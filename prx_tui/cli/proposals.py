@@ -141,6 +141,24 @@ def settings_of(pairs: Sequence[str]) -> dict[str, Any]:
     return settings
 
 
+def with_difference(settings: dict[str, Any], old: str, new: str) -> dict[str, Any]:
+    """Return settings together with what one TOML file says that another does not.
+
+    Raises:
+        Refused: if a file cannot be read as TOML, or they do not differ.
+        click.BadParameter: if a key of the difference is set too.
+    """
+    from prx_engine import Engine
+
+    difference = Engine.changes_between(_text_of(old), _text_of(new))
+    if not difference:
+        raise Refused(f"{new} sets nothing that {old} does not")
+    twice = next((key for key in difference if key in settings), None)
+    if twice is not None:
+        raise click.BadParameter(f"{shown(twice)} is set twice")
+    return settings | difference
+
+
 def files_of(pairs: Sequence[str]) -> dict[str, str]:
     """Return the files of a treatment from PATH=FILE pairs.
 
@@ -152,13 +170,17 @@ def files_of(pairs: Sequence[str]) -> dict[str, str]:
     for path, name in _split(pairs, "PATH=FILE"):
         if path in files:
             raise click.BadParameter(f"{shown(path)} is put twice")
-        try:
-            files[path] = Path(name).read_bytes().decode("utf-8")
-        except OSError as error:
-            raise Refused(f"{name}: {error.strerror}") from None
-        except UnicodeDecodeError:
-            raise Refused(f"{name}: not a text in UTF-8") from None
+        files[path] = _text_of(name)
     return files
+
+
+def _text_of(name: str) -> str:
+    try:
+        return Path(name).read_bytes().decode("utf-8")
+    except OSError as error:
+        raise Refused(f"{name}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise Refused(f"{name}: not a text in UTF-8") from None
 
 
 def _split(pairs: Sequence[str], form: str) -> Iterator[tuple[str, str]]:

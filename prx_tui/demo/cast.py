@@ -5,6 +5,7 @@ Nothing here says how an experiment ends, except for what operators do: that the
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -30,6 +31,31 @@ You are PRX, an agent that works in other people's repositories.
 - Read the files that matter before you change anything.
 - Use the tools that you have; say which ones you used.
 - Keep changes small, and run the tests.
+"""
+
+CONFIGURATION: Final = """\
+# The configuration of the demo's agent. The tables under [self_evolution] belong to the experiments.
+
+[self_evolution.experiments]
+default_duration_hours = 168
+min_sample_size = 100
+
+[self_evolution.experiments.auto_converge]
+check_interval_hours = 24
+max_duration_hours = 336
+
+[memory]
+recall_limit = 50
+query_messages = 1
+ranking = "relevance"
+scope = "project"
+store_tool_results = false
+
+[routing]
+default = "opus"
+
+[tools]
+parallel_reads = 1
 """
 
 Verb = Literal["cancel", "promote", "reject", "rollback"]
@@ -81,9 +107,18 @@ class Change:
 
     def variants(self, prompt: str) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return control and treatment as ``create_experiment`` takes them, given the present prompt."""
-        files = {PROMPT_FILE: self.edit(prompt)} if self.edit else {}
-        treatment = {"description": self.treatment, "config": dict(self.config), "files": files}
-        return {"description": self.control}, treatment
+        before = {key: value for key in self.config if (value := _configured(key)) is not None}
+        control = {"description": self.control, "config": before, "files": {}}
+        treatment = {"description": self.treatment, "config": dict(self.config), "files": {}}
+        if self.edit:
+            control["files"], treatment["files"] = {PROMPT_FILE: prompt}, {PROMPT_FILE: self.edit(prompt)}
+        return control, treatment
+
+
+def _configured(key: str) -> Any:
+    """Return what the agent's configuration says about a dotted key; None if nothing."""
+    table, _, name = key.partition(".")
+    return tomllib.loads(CONFIGURATION)[table].get(name)
 
 
 def _day(days: int, hours: int, minutes: int = 0) -> timedelta:
@@ -250,11 +285,11 @@ HISTORY: Final = (
         decision="dec-0134",
         layer="L2",
         hypothesis="Shorter system prompt",
-        control="System prompt of 13 lines",
+        control="The system prompt as it has grown",
         treatment="Brief manner; no thanks, no apologies, no question for feedback",
         edit=_shortened,
-        effect=Behaviour(efficiency=0.12, latency=0.09, relevance=0.045, feedback=-0.33),
-        at=_day(44, 16, 50),
+        effect=Behaviour(efficiency=0.10, latency=0.07, relevance=0.04, feedback=-0.33),
+        at=_day(44, 16, 40),
     ),
     # L3, strategy
     Change(
@@ -371,28 +406,3 @@ NEXT: Final = (
     ),
 )
 """Proposed one after another, each as soon as its layer is free."""
-
-CONFIGURATION: Final = """\
-# The configuration of the demo's agent. The tables under [self_evolution] belong to the experiments.
-
-[self_evolution.experiments]
-default_duration_hours = 168
-min_sample_size = 100
-
-[self_evolution.experiments.auto_converge]
-check_interval_hours = 24
-max_duration_hours = 336
-
-[memory]
-recall_limit = 50
-query_messages = 1
-ranking = "relevance"
-scope = "project"
-store_tool_results = false
-
-[routing]
-default = "opus"
-
-[tools]
-parallel_reads = 1
-"""

@@ -127,6 +127,7 @@ class _History:
             progress((moment - FIRST_DAY) / (end - FIRST_DAY))
         self._clock.move_to(end)
         self._record_until(end)
+        progress(1.0)
 
     def _plan(self, moment: datetime, action: Callable[[], None]) -> None:
         self._planned += 1

@@ -113,7 +113,7 @@ def _taken(deployment: Deployment, picture: Picture, folder: Path) -> Path:
 
 
 async def _drawn(deployment: Deployment, picture: Picture) -> str:
-    app = _StillDashboard(deployment.engine, worker_poll_seconds=_POLL_SECONDS)
+    app = _StillDashboard(deployment.engine, checks=False, poll_seconds=_POLL_SECONDS)
     async with app.run_test(size=picture.size) as pilot:
         app.theme = picture.theme
         await _settled(app, pilot)

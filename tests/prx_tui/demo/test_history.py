@@ -120,6 +120,8 @@ def test_prompts_and_keys_are_what_the_treatments_change(demo: Told) -> None:
     (text,) = live.treatment.files.values()
     assert text != demo.world.prompt
     assert "# Goal" in text  # what was promoted before is kept
+    assert list(live.control.files.values()) == [demo.world.prompt]
+    assert of(demo, "Keep 30 memories").control.config == {"memory.recall_limit": 50}
 
 
 def test_fitness_improves_over_more_than_thirty_days(demo: Told) -> None:

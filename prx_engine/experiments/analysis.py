@@ -296,6 +296,7 @@ def _look_records(
         records[-1] = records[-1].model_copy(
             update={
                 "held": True,
+                "test": comparison.test,
                 "lift_interval": comparison.lift_interval,
                 "p_value": comparison.p_value,
                 "p_welch": comparison.p_welch,

@@ -306,7 +306,10 @@ class Convergence:
 
 
 def _with_outcome(look: Look, analysis: Analysis, outcome: CheckOutcome) -> Look:
-    return look.model_copy(update={"outcome": analysis.decision.conclusion or outcome})
+    conclusion = analysis.decision.conclusion
+    if look.series == "harm":
+        return look.model_copy(update={"outcome": "regression" if conclusion == "regression" else "no_harm"})
+    return look.model_copy(update={"outcome": conclusion or outcome})
 
 
 def _result(row: Row, outcome: CheckOutcome, reason: str, analysis: Analysis | None = None) -> CheckResult:

@@ -90,6 +90,11 @@ class Store:
             raise
 
     @property
+    def name(self) -> str:
+        """The database as messages name it."""
+        return f"database {shown_place(_without_password(self.url))}"
+
+    @property
     def database(self) -> peewee.Database:
         """The peewee database; its connection is this thread's own."""
         if os.getpid() != self._pid:
@@ -276,7 +281,7 @@ class Store:
         if isinstance(error, StoreError):
             return error
         message = shown(str(error).strip().split("\n")[0])
-        where = f"database {shown_place(_without_password(self.url))}"
+        where = self.name
         if isinstance(error, peewee.IntegrityError):
             return KeyTaken(f"{where}: {message}")
         if _sqlstate(error) in _RETRIED_SQLSTATES or "database is locked" in message:

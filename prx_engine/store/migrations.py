@@ -55,7 +55,7 @@ def _migrate_locked(store: Store) -> None:
         return
     if version > SCHEMA_VERSION:
         raise NewerSchema(
-            f"database {store.url}: written by a newer release (schema {version}, this one knows"
+            f"{store.name}: written by a newer release (schema {version}, this one knows"
             f" {SCHEMA_VERSION}); upgrade prx-experiments"
         )
     if version < SCHEMA_VERSION:

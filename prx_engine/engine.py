@@ -23,6 +23,7 @@ from prx_engine.configuration import (
     config_path,
     problems_in,
 )
+from prx_engine.configuration.overriding import parameters_with
 from prx_engine.dimensions import LAYERS, Layer
 from prx_engine.errors import InvalidInput, PrxError, WrongState
 from prx_engine.experiments.catalog import Catalog
@@ -42,6 +43,7 @@ from prx_engine.records import (
     Forecast,
     HistoryDay,
     ImportReport,
+    Plan,
     Preview,
     Snapshot,
     Status,
@@ -439,6 +441,34 @@ class Engine:
             NotFound, Ambiguous: if the id fits no experiment, or several.
         """
         return self.details(experiment_id).forecast
+
+    def plan(
+        self,
+        *,
+        lift: float | None = None,
+        sessions_a_day: float | None = None,
+        mean: float | None = None,
+        standard_deviation: float | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> Plan:
+        """Return what an experiment would do, before it is started.
+
+        Args:
+            lift: true lift to plan for; what is detectable if not given.
+            sessions_a_day: scored sessions of both arms; those of the last seven days if not given.
+            mean: fitness of a session of control; likewise.
+            standard_deviation: of the fitness of a session; likewise.
+            settings: dotted key → value to use instead of the configuration's: ``min_effect_size``,
+                ``sequential.planned_share``, ``fitness.weights.…``.
+
+        Raises:
+            InvalidInput: if a value is not allowed, or if there are no sessions that could tell.
+        """
+        from prx_engine.experiments.plan import Assumptions, plan
+
+        parameters = parameters_with(self.settings, settings or {})
+        assumed = Assumptions(sessions_a_day, mean, standard_deviation, lift)
+        return plan(self._store, parameters, assumed, self._clock.now())
 
     def trend(self, experiment_id: str, points: int = 120) -> list[TrendPoint]:
         """Return the cumulative fitness of both arms over time, at up to ``points`` moments."""

@@ -146,12 +146,16 @@ class Outlook:
             self._standing.treatment + self._a_hour[1] * ahead,
         )
 
-    def chances(self, difference: float) -> Chances:
-        """Return the chances if the true difference of the fitness is this."""
+    def chances(self, difference: float, until: float = math.inf) -> Chances:
+        """Return the chances, up to a time, if the true difference of the fitness is this."""
         looks = {look.point.hours: look for look in self.looks}
         harm = {look.point.hours: look for look in self.harm_looks}
         points = _growing(
-            [looks.get(hours) or harm[hours] for hours in sorted(looks.keys() | harm.keys())],
+            [
+                looks.get(hours) or harm[hours]
+                for hours in sorted(looks.keys() | harm.keys())
+                if hours <= until
+            ],
             self._information_now(),
         )
         hours = np.array([look.point.hours for look in points])
@@ -184,7 +188,7 @@ class Outlook:
         slope = moved / math.sqrt(growth)
         difference = (self._upper(looks[-1]) - score) / moved + wanted / slope
         for _ in range(_SOLVER_STEPS):
-            chance = min(max(self.chances(difference).won_by(hours), _SURE), 1 - _SURE)
+            chance = min(max(self.chances(difference, until=hours).won_by(hours), _SURE), 1 - _SURE)
             # The normal quantile of the chance is nearly linear in the difference.
             step = (wanted + normal_quantile(chance)) / slope
             difference += step

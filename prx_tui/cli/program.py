@@ -60,6 +60,7 @@ def prx(context: click.Context, call: Call) -> int:
         "preview": f"{_COMMANDS}.checks:preview",
         "wait": f"{_COMMANDS}.checks:wait",
         "watch": f"{_COMMANDS}.checks:watch",
+        "plan": f"{_COMMANDS}.planning:plan",
         "verify": f"{_COMMANDS}.maintenance:verify",
         "backup": f"{_COMMANDS}.maintenance:backup",
         "config": f"{_COMMANDS}.settings:config",

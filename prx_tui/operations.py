@@ -185,14 +185,16 @@ def _rollback(engine: Engine, request: Request) -> Experiment:
 
 def _promoted_words(experiment: Experiment) -> str:
     if experiment.promotion == "conflict":
-        return (
-            f"Not promoted: {name(experiment)} is in conflict, what it changes was changed by somebody else."
-        )
+        return f"Not promoted: {name(experiment)} is in conflict: {_note(experiment)}."
     if experiment.promotion == "pending":
-        return f"Promoted {name(experiment)}; the agent's host has yet to apply it."
+        return f"Promoted {name(experiment)}; it has yet to be applied: {_note(experiment)}."
     if experiment.promotion == "none":
         return f"Promoted {name(experiment)}; there was nothing to write."
     return f"Promoted {name(experiment)}: its treatment is the default of {experiment.layer} now."
+
+
+def _note(experiment: Experiment) -> str:
+    return safe_text(experiment.promotion_note or "the agent's host has to do it", 400)
 
 
 def _extended_words(experiment: Experiment) -> str:

@@ -266,4 +266,5 @@ def _words(error: Exception) -> str:
 
 def worth_telling(results: Sequence[CheckResult]) -> list[CheckResult]:
     """Return the results that an operator wants to hear of."""
-    return [one for one in results if one.outcome in ("concluded", "verdict", "extended", "look")]
+    told = ("concluded", "verdict", "extended", "look", "rolled_back")
+    return [one for one in results if one.outcome in told]

@@ -84,12 +84,11 @@ class ExperimentScreen(TargetScreen):
     ) -> list[Line]:
         now = self.clock_now or snapshot.now
         found = notices(experiment, now, enabled=snapshot.enabled)
-        reason = view.end_reason(details.events) if details else ""
         lines = [view.title(experiment, found, width), view.lifecycle_bar(experiment, now, width)]
         if self.app.size.height >= 30:
             lines.append(())
         paragraphs = view.story(
-            experiment, now, enabled=snapshot.enabled, decides=snapshot.decides, reason=reason
+            experiment, now, enabled=snapshot.enabled, decides=snapshot.decides, details=details
         )
         for paragraph in paragraphs:
             lines += wrap(paragraph, width)
@@ -138,7 +137,9 @@ class ExperimentScreen(TargetScreen):
         width -= 2
         if self.tab == "changes":
             lines: list[Line] = []
-            for change in view.change_lines(experiment.control, experiment.treatment):
+            for change in view.change_lines(
+                experiment.control, experiment.treatment, details.changes if details else ()
+            ):
                 lines += wrap(change, width, "  ")
         elif details is None:
             lines = [line(Span("Reading…", "dim"))]

@@ -11,15 +11,18 @@ from typing import Any, Final
 from prx_engine.dimensions import DIMENSIONS, Dimension
 from prx_engine.ids import short
 from prx_engine.records import (
+    Change,
     DimensionScore,
     Event,
     Experiment,
     ExperimentDetails,
     FitnessScore,
+    Forecast,
     Look,
     TrendPoint,
     Variant,
 )
+from prx_tui.forecast import forecast_sentence
 from prx_tui.formatting import NONE, half_up, hours, moment, p_value, percent
 from prx_tui.text import safe_lines, safe_text
 from prx_tui.view.chart import Axis, Series, chart
@@ -75,7 +78,12 @@ def lifecycle_bar(experiment: Experiment, now: datetime, width: int) -> Line:
 
 
 def story(
-    experiment: Experiment, now: datetime, *, enabled: bool = True, decides: bool = True, reason: str = ""
+    experiment: Experiment,
+    now: datetime,
+    *,
+    enabled: bool = True,
+    decides: bool = True,
+    details: ExperimentDetails | None = None,
 ) -> list[Line]:
     """Return what happens next and why, the most urgent first; each line is a short paragraph.
 
@@ -84,14 +92,14 @@ def story(
         now: by the engine's clock.
         enabled: whether experiments are switched on.
         decides: whether a check may conclude alone.
-        reason: why an ended experiment ended, from its log.
+        details: say why an ended experiment ended and what the rest may bring, once they are read.
     """
     found = [
         line(Span(f"▲ {notice.head} ", "attention"), notice.text)
         for notice in notices(experiment, now, enabled=enabled)
     ]
     if not experiment.active:
-        return [*found, *_ending(experiment, now, reason)]
+        return [*found, *_ending(experiment, now, end_reason(details.events) if details else "")]
     if not enabled:
         off = (
             "Experiments are switched off in the configuration:"
@@ -103,7 +111,7 @@ def story(
     return [
         *found,
         line(_next_check(experiment, now), *_spaced(_standing(experiment))),
-        _fate(experiment, now, decides),
+        _fate(experiment, now, decides, details.forecast if details else None),
     ]
 
 
@@ -237,11 +245,27 @@ def look_lines(details: ExperimentDetails, width: int) -> list[Line]:
             *wrap(line(Span(heading, "dim")), width),
             *_looks_table(details.harm_looks, width),
         ]
+    if details.watch_looks:
+        heading = "Since the promotion: are all sessions worse than control was? One-sided; it may roll back."
+        lines = [
+            *lines,
+            (),
+            *wrap(line(Span(heading, "dim")), width),
+            *_looks_table(details.watch_looks, width),
+        ]
     return lines
 
 
-def change_lines(control: Variant, treatment: Variant) -> list[Line]:
-    """Return what the treatment changes: keys old → new, files as a unified diff."""
+def change_lines(control: Variant, treatment: Variant, changes: Sequence[Change] = ()) -> list[Line]:
+    """Return what the treatment changes: keys old → new, files as a unified diff.
+
+    Args:
+        control: today's configuration.
+        treatment: the proposed one.
+        changes: what was in the agent's files at creation, once it is read.
+    """
+    keys = {one.name: one.before or "absent" for one in changes if one.kind == "key"}
+    texts = {one.name: one.before for one in changes if one.kind == "file" and one.before is not None}
     lines: list[Line] = []
     for name, variant in (("control", control), ("treatment", treatment)):
         if variant.description:
@@ -253,9 +277,9 @@ def change_lines(control: Variant, treatment: Variant) -> list[Line]:
             line(Span("The treatment changes no key and no file: the agent itself knows it.", "dim")),
         ]
     if treatment.config:
-        lines += [(), *_config_lines(control.config, treatment.config)]
+        lines += [(), *_config_lines(control.config | keys, treatment.config)]
     for path, text in treatment.files.items():
-        lines += [(), *_file_lines(path, control.files.get(path), text)]
+        lines += [(), *_file_lines(path, texts.get(path, control.files.get(path)), text)]
     return lines
 
 
@@ -333,7 +357,7 @@ def _collecting(experiment: Experiment) -> str:
     )
 
 
-def _fate(experiment: Experiment, now: datetime, decides: bool) -> Line:
+def _fate(experiment: Experiment, now: datetime, decides: bool, forecast: Forecast | None) -> Line:
     """Return what happens at the planned end and when the sessions suffice."""
     left = experiment.planned_end_at - now
     end = f"Planned end {_date(experiment.planned_end_at)}" + (
@@ -345,10 +369,11 @@ def _fate(experiment: Experiment, now: datetime, decides: bool) -> Line:
         words = f"{end}, the maximum; undecided then, control stays."
     if not decides:
         words += " A conclusion waits for you as a verdict: the engine may not decide alone."
-    return line(Span(f"{_forecast(experiment, now)}{words}", "dim"))
+    outlook = f"{forecast_sentence(forecast, experiment)} " if forecast else _rough_forecast(experiment, now)
+    return line(Span(f"{outlook}{words}", "dim"))
 
 
-def _forecast(experiment: Experiment, now: datetime) -> str:
+def _rough_forecast(experiment: Experiment, now: datetime) -> str:
     """Return when both arms will have their sessions if they come as they did."""
     needed = experiment.parameters.experiments.min_sample_size
     scored = min(experiment.control_fitness.sessions, experiment.treatment_fitness.sessions)
@@ -384,10 +409,13 @@ def _sentence(text: str) -> str:
 
 
 def _consequence(experiment: Experiment) -> str:
+    note = safe_text(experiment.promotion_note or "", 400)
     if experiment.promotion == "pending":
-        return "The promotion is pending: the agent's own host applies it; p applies it now."
+        why = note or "the agent's own host applies it"
+        return f"The promotion is pending: {why}; p applies it now."
     if experiment.promotion == "applied":
-        return f"The treatment is the default of {experiment.layer} now; R rolls it back."
+        default = f"The treatment is the default of {experiment.layer} now; R rolls it back."
+        return f"{default} {_sentence(note)}" if note else default
     if experiment.promotion == "rolled_back":
         return "The promotion was rolled back: what was there before is the default again."
     if experiment.promotion == "conflict":

@@ -15,4 +15,6 @@ def check_words(result: CheckResult) -> str:
         return f"{name} has converged: {conclusion_words(result.conclusion)}. {safe_text(result.reason, 200)}"
     if result.outcome == "verdict":
         return f"{name} has a verdict: {conclusion_words(result.conclusion)}. It waits for you."
+    if result.outcome == "rolled_back":
+        return f"{name} was rolled back: {safe_text(result.reason, 200)}"
     return f"{name} was checked: {safe_text(result.reason, 200)}"

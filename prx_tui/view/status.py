@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from prx_engine.records import Conclusion, Experiment
 from prx_tui.formatting import hours
+from prx_tui.text import safe_text
 from prx_tui.view.spans import Line, Span, Tone, line
 
 CHECK_GRACE: Final = timedelta(minutes=5)
@@ -139,10 +140,16 @@ def _promotion(experiment: Experiment) -> list[Notice]:
             0,
             "promotion conflict",
             "Promotion conflict:",
-            "somebody has changed what the treatment changes, so nothing was written."
-            " Look at the changes, mend the target, then p tries again.",
+            f"{_conflict_words(experiment)}, so nothing was written."
+            " Look at the changes, mend the target, then p tries again;"
+            " `prx evolution experiments promote --force` overwrites it.",
         )
     ]
+
+
+def _conflict_words(experiment: Experiment) -> str:
+    note = safe_text(experiment.promotion_note or "", 400)
+    return note or "somebody has changed what the treatment changes"
 
 
 def _overdue(experiment: Experiment, now: datetime, enabled: bool) -> list[Notice]:

@@ -156,7 +156,9 @@ def busy(scene: Scene) -> None:
         {
             "description": "Shorter system prompt with two examples",
             "config": {"agent.prompt_tokens": 640},
-            "files": {"prompts/system.md": "You are PRX.\nBe brief.\nGive two examples.\nAsk when in doubt.\n"},
+            "files": {
+                "prompts/system.md": "You are PRX.\nBe brief.\nGive two examples.\nAsk when in doubt.\n"
+            },
         },
         control={
             "description": "System prompt of May",
@@ -194,7 +196,10 @@ def _running(scene: Scene) -> None:
     scene.at(days=9.86)
     engine.create_experiment(
         "L3",
-        {"description": "Sonnet for simple code", "config": {"router.simple_code": "sonnet", "router.retries": 2}},
+        {
+            "description": "Sonnet for simple code",
+            "config": {"router.simple_code": "sonnet", "router.retries": 2},
+        },
         control={"config": {"router.simple_code": "opus", "router.retries": 1}},
         hypothesis="Route simple coding to Sonnet",
         decision_id="decision-0040",

@@ -1,0 +1,285 @@
+"""Every key on every screen."""
+
+from __future__ import annotations
+
+import pytest
+from textual.command import CommandPalette
+
+from prx_tui.actions import ACTIONS, available
+from prx_tui.screens.dialogs import Confirm, Extend
+from prx_tui.screens.experiment import ExperimentScreen
+from prx_tui.screens.experiments import ExperimentsScreen
+from prx_tui.screens.fitness import FitnessScreen
+from prx_tui.screens.help import HelpScreen
+from prx_tui.screens.preview import PreviewScreen
+from tests.prx_tui.conftest import OpenPlace, board_of, press, screen_text, settled, shows, told, until
+
+
+async def test_the_list_has_the_focus_and_its_keys_move_in_it(place: OpenPlace) -> None:
+    board = place().dashboard()
+    async with board.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        screen = board.screen
+        assert isinstance(screen, ExperimentsScreen)
+        assert screen.table.has_focus
+        keys = [row.key for row in screen.table.rows]
+        for key, place_in_list in (("j", 1), ("down", 2), ("k", 1), ("up", 0), ("G", 2), ("g", 0),
+                                     ("end", 2), ("home", 0), ("pagedown", 2), ("pageup", 0)):  # fmt: skip
+            await press(pilot, key)
+            assert screen.table.cursor_key == keys[place_in_list], key
+
+
+async def test_tabs_sort_and_reverse(place: OpenPlace) -> None:
+    board = place().dashboard()
+    async with board.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        screen = board.screen
+        assert isinstance(screen, ExperimentsScreen)
+        for tab, rows in (("converged", 2), ("cancelled", 1), ("all", 6), ("active", 3)):
+            await press(pilot, "]")
+            assert (screen.tab, len(screen.table.rows)) == (tab, rows)
+        await press(pilot, "[")
+        assert len(screen.table.rows) == 6
+        await press(pilot, "s", "s")
+        assert screen.order.by == "layer"
+        layers = [row.cells[1][0].text for row in screen.table.rows]
+        assert layers == sorted(layers)
+        await press(pilot, "S")
+        assert [row.cells[1][0].text for row in screen.table.rows] == layers[::-1]
+        assert "↓" in screen_text(board)
+
+
+async def test_sorting_goes_through_all_that_is_in_sight_and_back(place: OpenPlace) -> None:
+    board = place().dashboard()
+    async with board.run_test(size=(200, 60)) as pilot:
+        await settled(pilot)
+        screen = board.screen
+        assert isinstance(screen, ExperimentsScreen)
+        seen = [screen.order.by]
+        for _ in screen.table.shown_columns:
+            await press(pilot, "s")
+            seen.append(screen.order.by)
+        assert len(set(seen)) == len(seen) == 15
+        await press(pilot, "s")
+        assert screen.order.by == "attention"
+
+
+async def test_the_filter_filters_while_typing_and_gives_the_keys_back(place: OpenPlace) -> None:
+    board = place().dashboard()
+    async with board.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        screen = board.screen
+        assert isinstance(screen, ExperimentsScreen)
+        await press(pilot, "]", "]", "]", "/", *"sonnet")
+        assert [row.cells[1][0].text for row in screen.table.rows] == ["L3"]
+        assert "1 of 6 match" in screen_text(board)
+        await press(pilot, "enter")
+        assert screen.table.has_focus
+        assert len(screen.table.rows) == 1
+        await press(pilot, "escape")
+        assert len(screen.table.rows) == 6
+        await press(pilot, "/", *"decision-0031", "escape")
+        assert len(screen.table.rows) == 6
+        assert screen.table.has_focus
+        await press(pilot, "/", *"zzz")
+        assert "Nothing matches" in screen_text(board)
+
+
+async def test_a_letter_in_the_filter_is_a_letter(place: OpenPlace) -> None:
+    board = place().dashboard()
+    async with board.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        await press(pilot, "/", *"cepqfv?")
+        screen = board.screen
+        assert isinstance(screen, ExperimentsScreen)
+        assert screen.filter_text == "cepqfv?"
+
+
+async def test_screens_open_and_close(place: OpenPlace) -> None:
+    board = place().dashboard()
+    async with board.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        await press(pilot, "escape")
+        assert shows(board, ExperimentsScreen)
+        await press(pilot, "enter")
+        await settled(pilot)
+        assert shows(board, ExperimentScreen)
+        await press(pilot, "f")
+        assert shows(board, FitnessScreen)
+        await press(pilot, "escape")
+        assert shows(board, ExperimentScreen)
+        await press(pilot, "escape")
+        assert shows(board, ExperimentsScreen)
+        await press(pilot, "question_mark")
+        assert shows(board, HelpScreen)
+        await press(pilot, "j", "k", "escape")
+        assert shows(board, ExperimentsScreen)
+        await press(pilot, "ctrl+p")
+        assert shows(board, CommandPalette)
+
+
+async def test_the_tabs_of_an_experiment_and_scrolling_in_them(place: OpenPlace) -> None:
+    board = place().dashboard()
+    async with board.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        await press(pilot, "G", "enter")
+        await settled(pilot)
+        screen = board.screen
+        assert isinstance(screen, ExperimentScreen)
+        assert "response_relevance" in screen_text(board)
+        for tab, shown in (("looks", "p / needs"), ("changes", "router.retries"), ("events", "by engine")):
+            await press(pilot, "]")
+            await pilot.pause()
+            assert screen.tab == tab
+            assert shown in screen_text(board), tab
+        pager = screen.pager()
+        await press(pilot, "j", "j")
+        assert pager.scroll_offset.y == 2
+        await press(pilot, "k")
+        assert pager.scroll_offset.y == 1
+        await press(pilot, "G")
+        assert pager.scroll_offset.y > 2
+        await press(pilot, "g")
+        assert pager.scroll_offset.y == 0
+        await press(pilot, "[", "[", "[", "[")
+        assert screen.tab == "events"
+
+
+async def test_the_span_of_the_history(place: OpenPlace) -> None:
+    board = place().dashboard()
+    async with board.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        await press(pilot, "f")
+        screen = board.screen
+        assert isinstance(screen, FitnessScreen)
+        for days in (90, 7, 30):
+            await press(pilot, "]")
+            assert screen.days == days
+        await press(pilot, "[")
+        assert screen.days == 7
+        await press(pilot, "[")
+        await until(pilot, lambda: board.snapshot and len(board.snapshot.history) == 90, "90 days")
+        assert "11 Mar" in screen_text(board)
+
+
+async def test_copying_the_id_uses_the_terminal_and_says_so(place: OpenPlace) -> None:
+    board = place().dashboard()
+    async with board.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        await press(pilot, "y")
+        screen = board.screen
+        assert isinstance(screen, ExperimentsScreen)
+        assert board.clipboard == screen.table.cursor_key
+        assert board.clipboard in told(board)
+
+
+async def test_reading_again(place: OpenPlace) -> None:
+    board = place().dashboard()
+    async with board.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        before = board.snapshot
+        await press(pilot, "ctrl+r")
+        await until(pilot, lambda: board.snapshot is not before, "another snapshot")
+        assert "Reading again" in told(board)
+
+
+@pytest.mark.parametrize("from_detail", [False, True])
+async def test_actions_on_one_experiment_open_their_dialogs(place: OpenPlace, from_detail: bool) -> None:
+    board = place().dashboard()
+    async with board.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        if from_detail:
+            await press(pilot, "enter")
+            await settled(pilot)
+        home = board.screen
+        for key, kind in (
+            ("c", Confirm),
+            ("p", Confirm),
+            ("r", Confirm),
+            ("e", Extend),
+            ("v", PreviewScreen),
+        ):
+            await press(pilot, key)
+            assert shows(board, kind), key
+            await press(pilot, "escape")
+            assert board.screen is home, key
+        await press(pilot, "R")
+        assert board.screen is home
+        assert "no promotion of it is applied" in told(board)
+
+
+async def test_a_preview_shows_what_a_look_would_find(place: OpenPlace) -> None:
+    board = place().dashboard()
+    async with board.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        await press(pilot, "j", "v")
+        await until(pilot, lambda: "Hedges" in screen_text(board), "the preview")
+        assert "nothing was written or decided" in screen_text(board)
+
+
+async def test_a_preview_of_what_has_ended_is_refused(place: OpenPlace) -> None:
+    board = place().dashboard()
+    async with board.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        await press(pilot, "]", "v")
+        assert shows(board, ExperimentsScreen)
+        assert "Cannot preview" in told(board)
+
+
+async def test_actions_without_an_experiment_say_so(place: OpenPlace) -> None:
+    board = place("empty").dashboard()
+    async with board.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        for key in "cevprRy":
+            await press(pilot, key)
+            assert shows(board, ExperimentsScreen), key
+        await press(pilot, "enter")
+        assert shows(board, ExperimentsScreen)
+        assert told(board).count("no experiment here") == 7
+        assert "No experiment yet" in screen_text(board)
+
+
+async def test_quitting(place: OpenPlace) -> None:
+    board = place().dashboard()
+    async with board.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        await press(pilot, "q")
+        await until(pilot, lambda: not board.is_running, "the end")
+
+
+@pytest.mark.parametrize("where", ["experiments", "experiment", "fitness"])
+async def test_help_and_palette_have_every_action(place: OpenPlace, where: str) -> None:
+    board = place().dashboard()
+    async with board.run_test(size=(120, 60)) as pilot:
+        await settled(pilot)
+        if where != "experiments":
+            await press(pilot, "enter" if where == "experiment" else "f")
+        actions = available(where, read_only=False)  # type: ignore[arg-type]
+        await press(pilot, "question_mark")
+        await pilot.pause()
+        text = screen_text(board)
+        assert [one.title for one in actions if one.title not in text] == []
+        await press(pilot, "escape", "ctrl+p")
+        await until(pilot, lambda: actions[0].title in screen_text(board), "the palette")
+        text = screen_text(board)
+        assert [one.title for one in actions if one.palette and one.title not in text] == []
+
+
+async def test_the_palette_runs_actions_and_opens_experiments(place: OpenPlace) -> None:
+    board = place().dashboard()
+    async with board.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        await press(pilot, "ctrl+p", *"fitness of")
+        await until(pilot, lambda: "Fitness of the deployment" in screen_text(board), "the command")
+        await press(pilot, "enter")
+        await until(pilot, lambda: shows(board, FitnessScreen), "the fitness screen")
+        await press(pilot, "ctrl+p", *"simple coding")
+        await until(pilot, lambda: "Route simple coding to Sonnet" in screen_text(board), "the experiment")
+        await press(pilot, "enter")
+        await until(pilot, lambda: shows(board_of(pilot), ExperimentScreen), "its screen")
+
+
+def test_keys_are_not_given_twice() -> None:
+    for where in ("experiments", "experiment", "fitness"):
+        keys = [key for one in ACTIONS if where in one.places for key in one.key.split(",")]
+        assert len(keys) == len(set(keys))

@@ -1,0 +1,183 @@
+"""Actions on an experiment: asked about, refused when stale, announced."""
+
+from __future__ import annotations
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from prx_engine.records import Experiment
+from prx_tui.app import Dashboard
+from prx_tui.screens.dialogs import Confirm, Extend, Question
+from prx_tui.screens.experiments import ExperimentsScreen
+from prx_tui.view.spans import plain
+from prx_tui.widgets.lines import Lines
+from tests.prx_tui.conftest import OpenPlace, Place, board_of, press, settled, shows, told, until
+
+
+def now_of(place: Place, experiment_id: str) -> Experiment:
+    return place.engine.experiment(experiment_id)
+
+
+def question(board: Dashboard) -> str:
+    return " ".join(plain(one) for one in board.screen.query_one("#question", Lines).lines)
+
+
+def cursor_of(pilot: Pilot[None]) -> str:
+    screen = board_of(pilot).screen_stack[0]
+    assert isinstance(screen, ExperimentsScreen)
+    assert screen.table.cursor_key is not None
+    return screen.table.cursor_key
+
+
+async def test_the_question_says_what_will_happen_and_only_y_does_it(place: OpenPlace) -> None:
+    spot = place()
+    board = spot.dashboard()
+    async with board.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        target = cursor_of(pilot)
+        await press(pilot, "c")
+        it = now_of(spot, target)
+        sessions = f"{it.control_sessions} + {it.treatment_sessions} sessions"
+        assert f"{sessions}; all traffic returns to control." in question(board)
+        await press(pilot, "enter")
+        assert shows(board, Confirm)
+        assert now_of(spot, target).status == "running"
+        await press(pilot, "escape", "c", "n", "c")
+        assert now_of(spot, target).status == "running"
+        await press(pilot, "y")
+        await until(pilot, lambda: "Cancelled" in told(board), "the announcement")
+        assert now_of(spot, target).status == "cancelled"
+        await until(pilot, lambda: board.snapshot and len(board.snapshot.active) == 2, "the news")
+
+
+async def test_the_key_that_asks_does_not_also_answer(place: OpenPlace) -> None:
+    spot = place()
+    board = spot.dashboard()
+    async with board.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        target = cursor_of(pilot)
+        await press(pilot, "c", "c", "c", "enter", "space", "escape")
+        assert shows(board, ExperimentsScreen)
+        assert now_of(spot, target).active
+
+
+@pytest.mark.parametrize(
+    ("key", "conclusion", "words"),
+    [("p", "operator_promoted", "Promoted"), ("r", "operator_rejected", "Rejected")],
+)
+async def test_promote_and_reject(place: OpenPlace, key: str, conclusion: str, words: str) -> None:
+    spot = place()
+    board = spot.dashboard()
+    async with board.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        target = cursor_of(pilot)
+        await press(pilot, key, "y")
+        await until(pilot, lambda: words in told(board), "the announcement")
+        assert now_of(spot, target).conclusion == conclusion
+
+
+async def test_a_reason_goes_to_the_log(place: OpenPlace) -> None:
+    spot = place()
+    board = spot.dashboard()
+    async with board.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        target = cursor_of(pilot)
+        await press(pilot, "c", "w", *"my", "enter", "y")
+        await until(pilot, lambda: "Cancelled" in told(board), "the announcement")
+        assert spot.engine.events(target)[0].reason == "my"
+
+
+async def test_extending_asks_for_hours_and_says_how_many_are_left(place: OpenPlace) -> None:
+    spot = place()
+    board = spot.dashboard()
+    async with board.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        target = cursor_of(pilot)
+        before = now_of(spot, target).planned_end_at
+        await press(pilot, "e")
+        assert "552 hours are left" in question(board)
+        assert board.screen.query_one("#hours", Input).value == "168"
+        await press(pilot, *("backspace",) * 3, *"600", "y")
+        assert shows(board, Extend)
+        assert "1 to 552 are possible" in told(board)
+        await press(pilot, *("backspace",) * 3, *"48", "enter")
+        assert shows(board, Extend)
+        await press(pilot, "y")
+        await until(pilot, lambda: "Extended" in told(board), "the announcement")
+        assert (now_of(spot, target).planned_end_at - before).total_seconds() == 48 * 3600
+
+
+async def test_letters_of_a_reason_do_not_answer_an_extension(place: OpenPlace) -> None:
+    spot = place()
+    board = spot.dashboard()
+    async with board.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        await press(pilot, "e", "w", *"wyny")
+        assert shows(board, Extend)
+        assert board.screen.query_one("#reason", Input).value == "wyny"
+        await press(pilot, "escape")
+        assert shows(board, Extend)
+        await press(pilot, "n")
+        assert shows(board, ExperimentsScreen)
+
+
+async def test_a_stale_target_is_refused_with_the_news(place: OpenPlace) -> None:
+    spot = place()
+    board = spot.dashboard()
+    async with board.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        target = cursor_of(pilot)
+        await press(pilot, "p")
+        spot.engine.cancel(target, "another operator was faster")
+        await until(pilot, lambda: board.snapshot and len(board.snapshot.active) == 2, "the news")
+        dialog = board.screen
+        assert isinstance(dialog, Question)
+        assert dialog.target.experiment_id == target
+        await press(pilot, "y")
+        await until(pilot, lambda: "Nothing was done" in told(board), "the refusal")
+        assert "It is now cancelled" in told(board)
+        assert now_of(spot, target).conclusion == "cancelled"
+
+
+async def test_the_target_stays_when_the_list_moves_below_the_question(place: OpenPlace) -> None:
+    spot = place()
+    board = spot.dashboard()
+    async with board.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        first, second = (row.key for row in board.screen.query_one("#table").rows[:2])  # type: ignore[attr-defined]
+        await press(pilot, "j", "c")
+        spot.engine.cancel(first)
+        await until(pilot, lambda: board.snapshot and len(board.snapshot.active) == 2, "the news")
+        await press(pilot, "y")
+        await until(pilot, lambda: "Cancelled" in told(board), "the announcement")
+        assert now_of(spot, second).status == "cancelled"
+        assert len(spot.engine.experiments("active")) == 1
+
+
+async def test_refusals_are_explained(place: OpenPlace) -> None:
+    board = place().dashboard()
+    async with board.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        await press(pilot, "]", "]", "c", "e", "p", "r", "R")
+        assert shows(board, ExperimentsScreen)
+        for verb in ("cancel", "extend", "promote", "reject", "roll back"):
+            assert f"Cannot {verb} L1 Twenty memories are enough" in told(board)
+        assert "it is cancelled" in told(board)
+
+
+async def test_what_fails_is_announced_and_the_dashboard_goes_on(
+    place: OpenPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    board = place().dashboard()
+    async with board.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+
+        def fail(*_: object) -> None:
+            raise RuntimeError("[/] wrong")
+
+        monkeypatch.setattr(type(board.engine), "cancel", fail)
+        await press(pilot, "c", "y")
+        await until(pilot, lambda: "RuntimeError: [/] wrong" in told(board), "the failure")
+        await press(pilot, "j")
+        assert board.is_running

@@ -637,6 +637,11 @@ def test_a_mismatch_is_noticed_between_looks_and_stays(engine: Engine, clock: Ma
     assert engine.details(experiment.experiment_id).sample_ratio.bayes_factor < 1
     check(engine, clock, experiment, 13)
     assert actions(engine, experiment) == ["created", "sample_ratio_mismatch"]
+    clock.set(at(experiment, 48))
+    feed_both(engine, experiment, 0.70, 0.80, 200, first_hour=13, hours=34)
+    result = check(engine, clock, experiment, 48)
+    assert (result.outcome, result.conclusion) == ("look", None)
+    assert now(engine, experiment).verdict == "treatment_wins"
 
 
 def test_an_operator_promotes_what_is_blocked(engine: Engine, clock: ManualClock) -> None:

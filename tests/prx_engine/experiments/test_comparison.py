@@ -86,6 +86,23 @@ def test_robust_is_the_largest_of_the_three_tests() -> None:
     assert found.p_value == pytest.approx(max(welch.pvalue, ranks.pvalue, p_hall), rel=1e-9)
 
 
+def test_each_of_the_three_tests_has_its_veto() -> None:
+    vetoes = set()
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        c, t = rounded(rng.beta(0.5, 3, 60)), rounded(rng.beta(0.9, 3, 60))
+        found = compared(c, t, "robust")
+        singles = {
+            "welch": found.p_welch,
+            "ranks": found.p_mann_whitney or 0.0,
+            "hall": found.p_hall or 0.0,
+        }
+        if found.p_value < 1:
+            assert found.p_value == max(singles.values())
+            vetoes.add(max(singles, key=lambda name: singles[name]))
+    assert vetoes == {"welch", "ranks", "hall"}
+
+
 def test_ranks_that_point_the_other_way_are_no_evidence() -> None:
     c = np.r_[np.full(60, 0.5), np.full(40, 0.52)]
     t = np.r_[np.full(70, 0.49), np.full(30, 1.0)]

@@ -26,6 +26,9 @@ Conclusion = Literal[
 PromotionState = Literal["none", "pending", "applied", "conflict", "rolled_back"]
 Block = Literal["sample_ratio_mismatch", "attrition"]
 MeansTest = Literal["welch", "robust"]
+DecidingTest = Literal["welch", "robust", "clustered"]
+"""The rule that gave a p-value: the pinned test of means, or, where sessions have clusters, Welch's with
+the variance of the clusters."""
 
 ACTIVE: frozenset[Status] = frozenset({"running", "evaluating"})
 
@@ -170,7 +173,7 @@ class Comparison(Record):
             None if no session has one.
     """
 
-    test: Literal["welch", "robust", "clustered"]
+    test: DecidingTest
     p_value: float
     p_welch: float
     p_mann_whitney: float | None
@@ -222,7 +225,7 @@ class Look(Record):
     alpha_threshold: float
     alpha_spent: float
     significant: bool
-    test: MeansTest | None = None
+    test: DecidingTest | None = None
     outcome: str
 
 
@@ -654,6 +657,23 @@ class ImportReport(Record):
     refused: int = 0
     waiting: int = 0
     format: str | None = None
+
+
+class Replay(Record):
+    """What the engine makes of a recorded stream of sessions.
+
+    Attributes:
+        lines: that were read.
+        rejected: lines that are no session lines.
+        checks: what each scheduled check found, in order.
+        details: the experiment at the end of the stream, with all its looks.
+    """
+
+    file: str
+    lines: int
+    rejected: list[Rejected]
+    checks: list[CheckResult]
+    details: ExperimentDetails
 
 
 class Verification(Record):

@@ -61,6 +61,7 @@ def prx(context: click.Context, call: Call) -> int:
         "wait": f"{_COMMANDS}.checks:wait",
         "watch": f"{_COMMANDS}.checks:watch",
         "plan": f"{_COMMANDS}.planning:plan",
+        "replay": f"{_COMMANDS}.replaying:replay",
         "verify": f"{_COMMANDS}.maintenance:verify",
         "backup": f"{_COMMANDS}.maintenance:backup",
         "config": f"{_COMMANDS}.settings:config",

@@ -133,7 +133,7 @@ def _show(call: Call, engine: Engine, experiment_id: str, *, details: bool) -> N
 @experiments.command
 @common_options
 @click.option(
-    "--file", "file", metavar="FILE", help="Everything of a proposal in a TOML file; - reads stdin."
+    "--file", "file", metavar="FILE", help="Everything of a proposal in a TOML or JSON file; - reads stdin."
 )
 @click.option("--layer", type=LAYER, help="L1 memory, L2 prompt, L3 strategy.")
 @click.option("--hypothesis", metavar="TEXT", help="What the change should achieve.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,20 +29,22 @@ _VARIANT_KEYS: Final = ("description", "config", "files")
 
 
 def from_file(name: str) -> dict[str, Any]:
-    """Return what ``Engine.create_experiment`` takes, from a TOML file or from stdin for ``-``.
+    """Return what ``Engine.create_experiment`` takes, from a TOML or JSON file or from stdin for ``-``.
 
     Raises:
-        Refused: if the file cannot be read, is not TOML, or says something that a proposal cannot.
+        Refused: if the file cannot be read, is neither, or says something that a proposal cannot.
     """
     where = "stdin" if name == "-" else name
     try:
         text = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-        proposal = tomllib.loads(text.decode("utf-8-sig"))
+        proposal = _parsed(text.decode("utf-8-sig"))
     except OSError as error:
         raise Refused(f"{where}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise Refused(f"{where}: not UTF-8") from None
-    except (tomllib.TOMLDecodeError, ValueError) as error:
+    except json.JSONDecodeError as error:
+        raise Refused(f"{where}: not JSON: {error}") from None
+    except ValueError as error:
         raise Refused(f"{where}: not TOML: {error}") from None
     except RecursionError:
         raise Refused(f"{where}: nested too deeply") from None
@@ -49,6 +52,14 @@ def from_file(name: str) -> dict[str, Any]:
         return _checked(proposal)
     except _Wrong as wrong:
         raise Refused(f"{where}: {wrong}") from None
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    # No TOML document begins with a brace, and every JSON object does.
+    if text.lstrip().startswith("{"):
+        proposal: dict[str, Any] = json.loads(text)
+        return proposal
+    return tomllib.loads(text)
 
 
 class _Wrong(Exception):

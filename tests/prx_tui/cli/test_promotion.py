@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.prx_tui.cli.conftest import Prx
@@ -102,3 +104,13 @@ def test_what_could_not_be_promoted_is_refused_at_once(
     monkeypatch.chdir(deployed.folder)
     command = ("experiments", "create", "--layer", "L2", "--hypothesis", "h", "--treatment", "t")
     assert told in deployed.refused(*command, *options)
+
+
+def test_a_proposal_may_be_json(run: Prx) -> None:
+    file = run.folder / "proposal.json"
+    proposal = {"layer": "L1", "hypothesis": "h", "treatment": {"config": {"a.b": 1}}}
+    file.write_text(json.dumps(proposal))
+    identifier = run.done("experiments", "create", "--file", str(file)).strip()
+    assert run.json("experiments", "--id", identifier)["treatment"]["config"] == {"a.b": 1}
+    file.write_text('{"layer": }')
+    assert "not JSON: Expecting value" in run.refused("experiments", "create", "--file", str(file))

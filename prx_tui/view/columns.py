@@ -12,6 +12,9 @@ GAP: Final = 2
 """Cells between two columns."""
 
 _NARROWEST_FLEXIBLE: Final = 18
+_COMFORTABLE_FLEXIBLE: Final = 50
+_LUXURY: Final = 9
+"""Columns of this importance and less leave before the flexible one is cut to less than is comfortable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +59,11 @@ def layout(columns: Sequence[Column], rows: Sequence[Row], available: int) -> li
         max([width_of(row.cells[index]) for row in rows] + [len(column.title)])
         for index, column in enumerate(columns)
     ]
-    least = [
-        min(width, _NARROWEST_FLEXIBLE) if column.flexible else width
-        for column, width in zip(columns, natural, strict=True)
-    ]
     shown = list(range(len(columns)))
-    while _width(least, shown) > available:
-        droppable = [index for index in shown if columns[index].importance > 0]
-        if not droppable:
-            break
-        shown.remove(max(droppable, key=lambda index: columns[index].importance))
+    comfortable = _least(columns, natural, _COMFORTABLE_FLEXIBLE)
+    _drop(columns, shown, comfortable, available, _LUXURY)
+    least = _least(columns, natural, _NARROWEST_FLEXIBLE)
+    _drop(columns, shown, least, available, 1)
     widths = {index: least[index] for index in shown}
     for index in shown:
         compact = columns[index].compact
@@ -77,6 +75,25 @@ def layout(columns: Sequence[Column], rows: Sequence[Row], available: int) -> li
             # Neither wider than its content needs nor narrower than nothing.
             widths[index] = max(min(widths[index] + spare, natural[index]), 1)
     return [(index, widths[index]) for index in shown]
+
+
+def _least(columns: Sequence[Column], natural: Sequence[int], flexible: int) -> list[int]:
+    """Return the widths that columns need at the least, a flexible one at most so much."""
+    return [
+        min(width, flexible) if column.flexible else width
+        for column, width in zip(columns, natural, strict=True)
+    ]
+
+
+def _drop(
+    columns: Sequence[Column], shown: list[int], widths: Sequence[int], available: int, importance: int
+) -> None:
+    """Take columns out of ``shown``, the least important first, until they fit or only better ones are left."""
+    while _width(widths, shown) > available:
+        droppable = [index for index in shown if columns[index].importance >= importance]
+        if not droppable:
+            return
+        shown.remove(max(droppable, key=lambda index: columns[index].importance))
 
 
 def _width(widths: Sequence[int] | dict[int, int], shown: Sequence[int]) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,10 @@ class Results:
 
     def keep(self, name: str, tally: Tally) -> None:
         """Add a scenario, or replace it."""
-        self._data["scenarios"][name] = asdict(tally)
+        self._data["scenarios"][name] = {
+            **vars(tally),
+            "conclusions": dict(tally.conclusions),
+        }
         self._save()
 
     def rows(self, table: str) -> list[list[str]] | None:

@@ -7,12 +7,15 @@ identified by its content (see ``formats``), even reading a file again from its 
 from __future__ import annotations
 
 import os
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from io import BufferedReader, FileIO
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, NamedTuple
 
 from prx_engine.configuration import TelemetrySettings, TelemetrySource
 from prx_engine.errors import InvalidInput
@@ -34,6 +37,22 @@ _LATE_POLLS: Final = 10
 """How often a file is looked at after it was rotated away, for its writer may still have it open."""
 
 _TIDY_EVERY: Final = timedelta(hours=1)
+
+
+class _Late(NamedTuple):
+    """A file that was rotated away: where it is now, and where it was, or would have been, followed."""
+
+    path: Path
+    followed: Path
+    source: TelemetrySource
+    polls: int
+
+
+class _Beside(NamedTuple):
+    """A file in the folder of a followed one."""
+
+    path: Path
+    modified: int
 
 
 class TelemetryFollower:
@@ -61,8 +80,9 @@ class TelemetryFollower:
         self._foreign: dict[Path, str] = {}
         self._damaged: dict[Path, str] = {}
         self._current: dict[Path, str] = {}
-        self._open: OrderedDict[str, IO[bytes]] = OrderedDict()
-        self._late: dict[str, tuple[Path, TelemetrySource, int]] = {}
+        self._absent: dict[Path, int] = {}
+        self._open: OrderedDict[str, FileIO] = OrderedDict()
+        self._late: dict[str, _Late] = {}
         self._tidied: datetime | None = None
 
     def poll(self, stop: Callable[[], bool] = lambda: False) -> ImportReport:
@@ -108,11 +128,8 @@ class TelemetryFollower:
         ):
             self._foreign[path] = version
             return
-        try:
-            file = self._opened(identity, path)
-        except OSError:
-            return
-        if run.read(file, path, identity, version, source):
+        file = self._opened(identity, path)
+        if file is not None and run.read(file, path, identity, version, source):
             self._unchanged[path] = version
 
     def _rotated(self, run: _Run, path: Path, identity: str, source: TelemetrySource) -> None:
@@ -120,29 +137,51 @@ class TelemetryFollower:
         before = self._current.get(path)
         if before == identity:
             return
-        earlier = [before] if before else run.positions.earlier(str(path), identity)
-        self._late |= dict.fromkeys(earlier, (path, source, _LATE_POLLS))
         self._current[path] = identity
+        beside = _beside(path)
+        since: list[int] = []
+        for other in [before] if before else run.positions.earlier(str(path), identity):
+            rotated = beside.get(other)
+            self._late[other] = _Late(rotated.path if rotated else path, path, source, _LATE_POLLS)
+            modified = rotated.modified if rotated else self._modified(other)
+            since += [] if modified is None else [modified]
+        if path in self._absent:
+            since.append(self._absent.pop(path))
+        if not identity:
+            self._absent[path] = time.time_ns()
+        # Files that came and went between two polls are no older than the one that was followed before.
+        for other, file in sorted(beside.items(), key=lambda item: item[1].modified):
+            if since and file.modified >= min(since) and other != identity and other not in self._late:
+                self._late[other] = _Late(file.path, path, source, polls=1)
+
+    def _modified(self, identity: str) -> int | None:
+        """Return when an open file was modified, for it may have no name any more."""
+        file = self._open.get(identity)
+        return None if file is None else os.fstat(file.fileno()).st_mtime_ns
 
     def _follow_late(self, run: _Run) -> None:
         """Read the ends of files that were rotated away."""
-        for identity, (path, source, polls) in list(self._late.items()):
-            try:
-                file = self._open.get(identity) or _elsewhere(path, identity)
-            except OSError:
-                file = None
+        for identity, late in list(self._late.items()):
+            file = self._opened(identity, late.path)
             if file is not None:
-                self._open[identity] = file
-                run.read(file, path, identity, None, source)
-            self._late[identity] = (path, source, polls - 1)
-            if file is None or polls <= 1:
+                run.read(file, late.path, identity, None, late.source, late.followed)
+            self._late[identity] = late._replace(polls=late.polls - 1)
+            if late.polls <= 1:
                 del self._late[identity]
                 self._close(identity)
 
-    def _opened(self, identity: str, path: Path) -> IO[bytes]:
+    def _opened(self, identity: str, path: Path) -> FileIO | None:
+        """Return a file; None if its name has become another file's, or nobody's."""
         file = self._open.get(identity)
         if file is None:
-            file = self._open[identity] = open(path, "rb")  # noqa: SIM115
+            try:
+                file = FileIO(path)
+            except OSError:
+                return None
+            if identity_of(os.fstat(file.fileno())) != identity:
+                file.close()
+                return None
+            self._open[identity] = file
         self._open.move_to_end(identity)
         if len(self._open) > _OPEN_FILES:
             self._close(next(iter(self._open)))
@@ -188,26 +227,39 @@ class _Run:
         return self._intake.report(None)
 
     def read(
-        self, file: IO[bytes], path: Path, identity: str, version: str | None, source: TelemetrySource
+        self,
+        opened: FileIO,
+        path: Path,
+        identity: str,
+        version: str | None,
+        source: TelemetrySource,
+        followed: Path | None = None,
     ) -> bool:
         """Record what a file has gained; tell whether all of it was read.
 
         Args:
-            file: opened.
-            path: under which it is, or was, followed.
+            opened: the file.
+            path: where it is.
             identity: of the file.
-            version: of its content; None if it was rotated away.
+            version: of its content, if that is known.
             source: the source that it is of.
+            followed: under which path it is followed, if that is another one.
         """
-        position = self.positions.of_file(identity, str(path))
-        if not position.fits(file, os.fstat(file.fileno()).st_size):
-            position = replace(position, offset=0, line=0, reader={})
         self._intake.rename(str(path))
-        if _is_whole(file):
-            return version is None or self._whole(file, path, position, version, source)
-        return self._lines(file, position, source)
+        stored = self.positions.of_file(identity, str(followed or path))
+        # A buffer of its own: one that outlives the poll would hide that the file was written anew.
+        file = BufferedReader(opened)
+        try:
+            status = os.fstat(file.fileno())
+            if _is_whole(file):
+                return self._whole(file, path, stored, version or _version(path, status), source)
+            return self._lines(file, stored, source, anew=not stored.fits(file, status.st_size))
+        finally:
+            file.detach()
 
-    def _lines(self, file: IO[bytes], position: Position, source: TelemetrySource) -> bool:
+    def _lines(self, file: IO[bytes], stored: Position, source: TelemetrySource, *, anew: bool) -> bool:
+        """Record the lines behind a position; behind the beginning if the file was written anew."""
+        position = replace(stored, offset=0, line=0, reader={}) if anew else stored
         while True:
             chunk = list(_complete_lines(file, position.offset))
             if not chunk:
@@ -218,15 +270,15 @@ class _Run:
             for line in numbered((content for content, _ in chunk), position.line + 1):
                 self._intake.add(line, reader)
             after = position.moved(file, chunk[-1][1], position.line + len(chunk), reader.state())
-            if not self._commit(position, after):
+            if not self._commit(stored, after):
                 return False
-            position = replace(after, stored=True)
+            stored = position = replace(after, stored=True)
 
     def _whole(
-        self, file: IO[bytes], path: Path, position: Position, version: str, source: TelemetrySource
+        self, file: IO[bytes], path: Path, stored: Position, version: str, source: TelemetrySource
     ) -> bool:
         """Record a file that has no lines to go on from: a compressed one, a document, a database."""
-        if position.version == version:
+        if stored.version == version:
             return True
         reader = FileReader(source.format, self._settings)
         file.seek(0)
@@ -240,7 +292,7 @@ class _Run:
             if not self._follower.is_settled(path, version):
                 return False
             self._intake.refuse(0, error)
-        return self._commit(position, replace(position, version=version))
+        return self._commit(stored, replace(stored, version=version))
 
     def _commit(self, before: Position, after: Position) -> bool:
         now = self._target.clock.now()
@@ -258,12 +310,15 @@ def _version(path: Path, status: os.stat_result) -> str:
     return ":".join(map(str, parts))
 
 
-def _elsewhere(path: Path, identity: str) -> IO[bytes] | None:
-    """Open the file that was rotated away, if it still lies beside the one that has its name now."""
-    for entry in os.scandir(path.parent):
-        if entry.is_file() and identity_of(entry.stat()) == identity:
-            return open(entry.path, "rb")
-    return None
+def _beside(path: Path) -> dict[str, _Beside]:
+    """Return, by their identities, the files beside one whose names begin alike."""
+    found: dict[str, _Beside] = {}
+    with suppress(OSError), os.scandir(path.parent) as entries:
+        for entry in entries:
+            if entry.name.startswith(path.stem) and entry.name != path.name and entry.is_file():
+                status = entry.stat()
+                found[identity_of(status)] = _Beside(Path(entry.path), status.st_mtime_ns)
+    return found
 
 
 def _is_whole(file: IO[bytes]) -> bool:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import IO, Final, NamedTuple, cast
+from typing import IO, Any, Final, NamedTuple, cast
 
 from prx_engine.errors import InvalidInput
 
@@ -58,11 +58,44 @@ def decompressed(file: IO[bytes]) -> IO[bytes]:
     if kind == "gzip":
         return cast(IO[bytes], gzip.GzipFile(fileobj=file))
     if kind == "zstandard":
-        import zstandard
-
-        reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
-        return io.BufferedReader(cast(io.RawIOBase, reader), _BLOCK)
+        return io.BufferedReader(_Zstandard(file), _BLOCK)
     return file
+
+
+class _Zstandard(io.RawIOBase):
+    """Decompresses frame after frame; unlike the library's own reader it notices a file that was cut off."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        import zstandard  # only such files need it
+
+        self._decompressor = zstandard.ZstdDecompressor()
+        self._error = zstandard.ZstdError
+        self._file = file
+        self._frame = self._decompressor.decompressobj()
+        self._begun = False
+        self._ready = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready:
+            block = self._frame.unused_data if self._frame.eof else b""
+            if self._frame.eof:
+                self._frame, self._begun = self._decompressor.decompressobj(), False
+            block = block or self._file.read(_BLOCK // 8)
+            if not block:
+                if self._begun:
+                    raise EOFError("the file ends in the middle of a frame")
+                return 0
+            self._begun = True
+            try:
+                self._ready = self._frame.decompress(block)
+            except self._error as error:
+                raise EOFError(str(error)) from None
+        size = min(len(buffer), len(self._ready))
+        buffer[:size], self._ready = self._ready[:size], self._ready[size:]
+        return size
 
 
 def is_sqlite(path: Path) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import combinations_with_replacement
 from typing import Final
 
@@ -59,6 +59,15 @@ def _places(present: tuple[int, ...]) -> list[tuple[int, int]]:
     places += [(_SUMS[d][e], 1 + i) for i, d in enumerate(present) for e in present]
     first = 1 + len(present)
     return places + [(_PRODUCTS[d][e], first + i) for i, (d, e) in enumerate(pairs)]
+
+
+# A session is mostly added to its arm right after it was added to the deployment, with the same scores.
+@lru_cache(maxsize=16)
+def _session_sums(scores: Scores) -> tuple[tuple[int, ...], list[int]]:
+    """Return the dimensions of a session, and its own part of the sums: one, each score, each product."""
+    present = tuple([d for d, score in enumerate(scores) if score is not None])
+    x = [score for score in scores if score is not None]
+    return present, [1, *x, *[a * b for a, b in combinations_with_replacement(x, 2)]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +131,7 @@ class MomentAccumulator:
         """Add one session (or take it away, with ``sign=-1``)."""
         if scores == MISSING:
             return
-        present = tuple([d for d, score in enumerate(scores) if score is not None])
-        x = [score for score in scores if score is not None]
-        session = [1, *x, *[a * b for a, b in combinations_with_replacement(x, 2)]]
+        present, session = _session_sums(scores)
         sums = self._sums.get(present)
         if sums is None:
             sums = [0] * len(session)

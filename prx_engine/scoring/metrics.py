@@ -24,7 +24,7 @@ Report = dict[str, Any]
 
 
 def _listed(value: object) -> object:
-    return [value] if isinstance(value, int | float) and not isinstance(value, bool) else value
+    return [value] if type(value) in (int, float) else value
 
 
 def _time(value: object) -> object:
@@ -83,15 +83,15 @@ class SessionMetrics(BaseModel):
 
     def report(self) -> Report:
         """Return the raw fields that are given."""
-        given = self.model_fields_set
+        values = self.__dict__
         return {
             name: value
-            for name in METRICS
-            if name in given and (value := getattr(self, name)) is not None and value not in ([], {})
+            for name in self.model_fields_set & METRICS
+            if (value := values[name]) or (value is not None and value not in ([], {}))
         }
 
 
-METRICS: Final = tuple(SessionMetrics.model_fields)
+METRICS: Final = frozenset(SessionMetrics.model_fields)
 
 
 class SessionUpdate(SessionMetrics):
@@ -174,11 +174,17 @@ def _unknown(where: str, what: str, name: str, known: Iterable[str]) -> str:
 def combine(reports: Iterable[Report]) -> Report:
     """Return the reports of all sources as one: counts add, lists join, in any order alike.
 
+    The answer is not to be changed: where there is nothing to combine it is the only report itself.
+
     Raises:
         InvalidInput: if more succeeded than there were.
     """
+    given = list(reports)
+    if len(given) == 1 and "scores" not in given[0]:
+        refuse_contradiction(given[0])
+        return given[0]
     combined: Report = {}
-    for report in reports:
+    for report in given:
         for name, value in report.items():
             if name == "scores":
                 scores = combined.setdefault(name, {})

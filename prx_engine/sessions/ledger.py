@@ -205,29 +205,37 @@ class Ledger:
         }
 
     def open(self, starts: Mapping[str, tuple[datetime, str | None]]) -> None:
-        """Insert the sessions that are new, lock all of them, and load what is known.
+        """Take the sessions, so that nobody else changes them meanwhile, and load what is known.
 
         Args:
             starts: session id → (start time if it is new, cluster if it is new).
         """
         ids = sorted(starts)
-        fresh = [SessionState(i, *starts[i], MISSING, None) for i in ids]
-        for session in fresh:
-            session.stored = session.row()
-        if self._store.insert_new(Sessions, _SESSION_COLUMNS, [s.stored for s in fresh]) == len(ids):
-            self.sessions = {session.session_id: session for session in fresh}
+        self.sessions = {i: SessionState(i, *starts[i], MISSING, None) for i in ids}
+        if not self._store.writes_alone and self._inserted() == len(ids):
             return
         query = Sessions.select(*[getattr(Sessions, c) for c in _SESSION_COLUMNS]).where(
             Sessions.session_id << ids
         )
+        known = False
         for session_id, started_at, cluster, *scores, fitness in self._store.tuples(
             self._store.for_update(query.order_by(Sessions.session_id))
         ):
             session = SessionState(session_id, started_at, cluster, tuple(scores), fitness)
             session.stored = session.row()
             self.sessions[session_id] = session
-        self._load_reports(ids)
-        self._load_assignments(ids)
+            known = True
+        if known:
+            self._load_reports(ids)
+            self._load_assignments(ids)
+
+    def _inserted(self) -> int:
+        """Insert the sessions that are new, since only a row can be locked; return how many they were."""
+        for session in self.sessions.values():
+            session.stored = session.row()
+        return self._store.insert_new(
+            Sessions, _SESSION_COLUMNS, [session.stored for session in self.sessions.values()]
+        )
 
     def assign(self, session: SessionState, window: ExperimentWindow, variant: VariantName) -> None:
         """Put a session into an experiment, for good."""
@@ -239,7 +247,7 @@ class Ledger:
     def flush(self) -> None:
         """Score what was touched, and write sessions, reports, assignments and totals."""
         change = TotalsChange()
-        touched = [session for _, session in sorted(self.sessions.items()) if session.touched]
+        touched = [s for _, s in sorted(self.sessions.items()) if s.touched or not s.stored]
         experiments = {window.number: window for window in self.active.values()}
         session_rows: list[tuple[Any, ...]] = []
         assignment_rows: list[tuple[Any, ...]] = []

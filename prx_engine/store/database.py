@@ -173,6 +173,11 @@ class Store:
         """Run an insert, update or delete; return the new key or the number of rows touched."""
         return self.translated(lambda: query.execute(self.database))
 
+    @property
+    def writes_alone(self) -> bool:
+        """Whether a write transaction keeps all others from writing, so that no row needs a lock."""
+        return not self.postgresql
+
     def for_update(self, query: Any) -> Any:
         """Lock the rows that a query selects until the transaction ends (SQLite has locked all already)."""
         return query.for_update() if self.postgresql else query

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final
 
 import peewee
@@ -40,9 +41,11 @@ class JsonField(peewee.TextField):
         return None if value is None else json.loads(value)
 
 
+# Times of one transaction are mostly the same one.
+@lru_cache(maxsize=1024)
 def utc_text(time: datetime) -> str:
     """Return the stored text of a time."""
-    return time.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+    return time.astimezone(UTC).isoformat(timespec="microseconds")[:26] + "Z"
 
 
 def dump_json(value: Any) -> str:

@@ -23,7 +23,7 @@ from tests.support.sessions import random_metrics
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(600)]
 
 SESSIONS = 20_000
-BATCH = 500
+BATCH = 2000
 ASSIGNMENTS = 300
 SMALLEST_SHARE = 0.25
 TABLES = ("sessions", "session_reports", "assignments")

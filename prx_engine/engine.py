@@ -28,10 +28,8 @@ from prx_engine.dimensions import LAYERS, Layer
 from prx_engine.errors import InvalidInput, PrxError, WrongState
 from prx_engine.experiments.catalog import Catalog
 from prx_engine.experiments.lifecycle import Lifecycle, Proposal
-from prx_engine.experiments.promotion import Promotion
 from prx_engine.experiments.trend import trend
 from prx_engine.ids import IdSource, uuid7
-from prx_engine.promotion import Place
 from prx_engine.records import (
     ACTIVE,
     Assignment,
@@ -56,6 +54,8 @@ from prx_engine.text import shown
 
 if TYPE_CHECKING:
     from prx_engine.experiments.convergence import Convergence
+    from prx_engine.experiments.promotion import Promotion
+    from prx_engine.promotion import Place
     from prx_engine.scoring.scores import Scorer
     from prx_engine.sessions.assignment import Assigner
     from prx_engine.sessions.ledger import ExperimentWindows
@@ -93,7 +93,7 @@ class Engine:
         self._read_only = read_only
         self._catalog = Catalog(store, clock)
         self._lifecycle = Lifecycle(store, self._catalog, clock, ids)
-        self._promotion = Promotion(store, self._catalog, self._lifecycle, clock, ids, self._place)
+        self._ids = ids
         self._scorer: tuple[FitnessSettings, Scorer] | None = None
 
     @classmethod
@@ -141,7 +141,7 @@ class Engine:
             actor or _user(),
             read_only=read_only,
         )
-        if not read_only:
+        if not read_only and engine._catalog.has_interrupted_promotion():
             with suppress(PrxError):  # the next check says what is wrong
                 engine._promotion.recover()
         return engine
@@ -662,7 +662,15 @@ class Engine:
             promotes=not self._read_only,
         )
 
+    @cached_property
+    def _promotion(self) -> Promotion:
+        from prx_engine.experiments.promotion import Promotion
+
+        return Promotion(self._store, self._catalog, self._lifecycle, self._clock, self._ids, self._place)
+
     def _place(self) -> Place:
+        from prx_engine.promotion import Place
+
         return Place.of(self._configuration.path, self.settings.promotion)
 
     def _target(self) -> Target:

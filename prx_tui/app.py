@@ -75,15 +75,15 @@ def run_dashboard(
         )
         return 1
     if engine_factory is None:
-        engine_factory = default_engine(database)
+        engine_factory = default_engine(database, read_only=read_only)
     app = Dashboard(engine_factory, read_only=read_only)
     app.run()
     return app.return_code or 0
 
 
-def default_engine(database: str | Path | None) -> EngineFactory:
+def default_engine(database: str | Path | None, *, read_only: bool = False) -> EngineFactory:
     """Return what opens a deployment's engine without ever making a database."""
-    return lambda: Engine.open(database, clock=SystemClock(), create=False)
+    return lambda: Engine.open(database, clock=SystemClock(), create=False, read_only=read_only)
 
 
 # What the first picture does not need is imported when it is asked for.

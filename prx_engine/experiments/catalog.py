@@ -21,7 +21,7 @@ from prx_engine.fitness.group import counting, fitness_score
 from prx_engine.records import ACTIVE, Event, Experiment, FitnessScore, Look, Status, Window
 from prx_engine.statistics.relative import lift
 from prx_engine.store import Store
-from prx_engine.store.schema import Events, Experiments, Looks
+from prx_engine.store.schema import Events, Experiments, Looks, Snapshots
 from prx_engine.store.totals import arm_totals
 from prx_engine.text import shown
 
@@ -148,6 +148,11 @@ class Catalog:
             .order_by(Looks.k)
         )
         return [load_look(text) for (text,) in self._store.tuples(query)]
+
+    def has_interrupted_promotion(self) -> bool:
+        """Tell whether a promotion or rollback was begun and has not ended (yet)."""
+        query = Snapshots.select(Snapshots.number).where(Snapshots.state == "applying")
+        return self._store.row(query) is not None
 
     def events(self, row: Row | None = None, limit: int | None = None) -> list[Event]:
         """Return events, of one experiment or of all, the newest first."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from prx_engine.clock import HOUR, Clock, format_time
 from prx_engine.configuration import Parameters
@@ -20,12 +20,14 @@ from prx_engine.experiments.catalog import (
 )
 from prx_engine.experiments.schedule import hours_rounded_up, whole_hours
 from prx_engine.ids import IdSource, short
-from prx_engine.promotion import Base, folded, shared_key
 from prx_engine.records import ACTIVE, Conclusion, FitnessScore, Variant
 from prx_engine.store import Store
 from prx_engine.store.schema import Events, Experiments
 from prx_engine.store.totals import arm_totals
 from prx_engine.text import shown
+
+if TYPE_CHECKING:
+    from prx_engine.promotion import Base
 
 ENGINE: Final = "engine"
 """The actor of what the engine does by itself."""
@@ -269,6 +271,8 @@ class Lifecycle:
         """Refuse a second experiment on what another layer's is about: neither could tell what it sees."""
         if proposal.base is None:
             return
+        from prx_engine.promotion import folded, shared_key  # the other transitions do without it
+
         for row in self._catalog.rows(sorted(ACTIVE)):
             other = row["promotion_base"] or {"config": {}, "files": {}}
             files = {folded(name) for name in other["files"]}

@@ -366,3 +366,52 @@ def test_one_key_has_one_value_whoever_merges_the_layers(engine: Engine, clock: 
         "L2": {"memory.top_k": 9},
         "L3": {"memory.scope": "task"},
     }
+
+
+def test_what_was_interrupted_is_completed_by_the_next_start_but_a_read_only_one(
+    engine: Engine, open_engine: OpenEngine, clock: ManualClock, target: Path
+) -> None:
+    experiment = create(engine)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine._promotion, "_finish", _interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            engine.promote(experiment.experiment_id, "by hand")
+    path = target.with_name("prx.db")
+    with Engine.open(path, config=target, clock=clock, read_only=True) as reader:
+        assert reader.experiment(experiment.experiment_id).promotion == "pending"
+    assert open_engine().experiment(experiment.experiment_id).promotion == "applied"
+    (event, *_) = engine.events()
+    assert (event.action, event.actor, event.reason) == ("promoted", "tester", "by hand")
+
+
+def _interrupt(_: int) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_live_promotion_is_left_alone_by_other_starts(
+    engine: Engine, open_engine: OpenEngine, target: Path
+) -> None:
+    experiment = create(engine)
+    seen: list[str] = []
+    finish = engine._promotion._finish
+
+    def slowly(number: int) -> None:
+        seen.append(open_engine().experiment(experiment.experiment_id).promotion)
+        finish(number)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine._promotion, "_finish", slowly)
+        engine.promote(experiment.experiment_id)
+    assert seen == ["pending"]
+    assert actions(engine, experiment) == ["created", "converged", "promoted"]
+
+
+def test_a_promotion_lives_on_postgresql(
+    postgres_url: str, open_engine: OpenEngine, prompt: Path, target: Path
+) -> None:
+    engine = open_engine(postgres_url, config=CONFIG)
+    experiment = promoted(engine, {"config": {"memory.top_k": 8}, "files": {"prompts/a.md": "nul \0 ü"}})
+    assert prompt.read_text() == "nul \0 ü"
+    assert {snapshot.content for snapshot in engine.snapshots()} == {CONFIG, "old"}
+    assert engine.rollback().experiment_id == experiment.experiment_id
+    assert target.read_text() == CONFIG

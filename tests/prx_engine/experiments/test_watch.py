@@ -7,6 +7,7 @@ import random
 import socket
 from collections.abc import Iterable
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from prx_engine import Engine
 from prx_engine.clock import format_time
 from prx_engine.errors import PromotionConflict
 from prx_engine.experiments.analysis import Subject, is_harm
+from prx_engine.experiments.comparison import Histograms
 from prx_engine.experiments.schedule import Schedule
 from prx_engine.experiments.watch import Watched, sessions_since, watch_looks
 from prx_engine.fitness.arms import Arm
@@ -190,7 +192,7 @@ def test_sessions_since_are_scored_under_the_pinned_parameters(
         except ValueError:
             changed.record(f"s-{i}", started_at=started_at, **report)
     arms, counts = engine._store.read(lambda: sessions_since(engine._store, start, [DAY, 2 * DAY], pinned))
-    stored = [engine._store.read(lambda i=i: _combined(engine, f"s-{i}")) for i in range(200)]
+    stored = [engine._store.read(partial(_combined, engine, f"s-{i}")) for i in range(200)]
     expected = [pinned.scores(report) for report in stored]
     first_day = [scores for i, scores in enumerate(expected) if 14 * i < 24 * 60]
     assert arms == {
@@ -274,6 +276,9 @@ def rolls_back(drop: float, a_day: int, seed: int) -> bool:
     def histogram(units: np.ndarray) -> Histogram:
         return Histogram.from_units((int(u), 1) for u in units)
 
+    def histograms(before: np.ndarray, seen: np.ndarray) -> Histograms:
+        return {"control": histogram(before), "treatment": histogram(seen)}
+
     def draw(mean: float, n: int) -> np.ndarray:
         return np.rint(random.beta(8 * mean, 8 * (1 - mean), n) * 10_000).astype(int)
 
@@ -286,7 +291,7 @@ def rolls_back(drop: float, a_day: int, seed: int) -> bool:
         new = watch_looks(
             Watched(subject, arm(control), ("response_relevance",)),
             {day * DAY: arm(seen)},
-            lambda seen=seen: {"control": histogram(control), "treatment": histogram(seen)},
+            partial(histograms, control, seen),
         )
         past = (*past, *new)
         if new and is_harm(settings, new[-1]):

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Final
 
 from prx_engine.clock import HOUR
@@ -52,29 +53,53 @@ def forecast(store: Store, catalog: Catalog, row: Row, now: datetime, *, mismatc
         return None
     blocked = bool(blocks(mismatch=mismatch, suspicious_attrition=row["attrition"]))
     subject = stored_subject(catalog, row, blocked=blocked)
-    hours = max((now - row["created_at"]) / HOUR, 0.0)
+    hours = _quarters((now - row["created_at"]) / HOUR)
     arms = arm_totals(store, [row["number"]])[row["number"]]
     a_hour = _traffic(store, row["number"], arms, hours)
     counted = subject.pinned.dimensions if subject.pinned else provisional(subject.parameters, arms)
     present = _present(subject, arms, counted, StoredEvidence(store, row["number"]), hours)
-    outlook, planned, maximum = None, None, None
-    if present is not None:
-        outlook = Outlook(subject, present.spread, present.standing, a_hour)
-        chances, created_at = outlook.chances(present.standing.difference), row["created_at"]
-        if hours < subject.schedule.planned_end:
-            planned = _prospect(outlook, chances, created_at, subject.schedule.planned_end)
-        maximum = _prospect(outlook, chances, created_at, subject.schedule.maximum)
+    figures = _figures(subject, present, a_hour) if present else _Figures()
     return Forecast(
         at=now,
         control_a_day=a_hour[0] * _HOURS_A_DAY,
         treatment_a_day=a_hour[1] * _HOURS_A_DAY,
-        enough_sessions_at=_enough_at(subject, arms, a_hour, hours),
+        enough_sessions_at=_enough_at(subject, arms, a_hour, now),
         lift=present.lift if present else None,
-        planned=planned,
-        maximum=maximum,
-        looks=_planned(subject, outlook.looks if outlook else ()),
-        harm_looks=_planned(subject, outlook.harm_looks if outlook else ()),
+        planned=figures.planned,
+        maximum=figures.maximum,
+        looks=list(figures.looks),
+        harm_looks=list(figures.harm_looks),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Figures:
+    """What the looks to come may bring."""
+
+    planned: Prospect | None = None
+    maximum: Prospect | None = None
+    looks: tuple[PlannedLook, ...] = ()
+    harm_looks: tuple[PlannedLook, ...] = ()
+
+
+@lru_cache(maxsize=64)
+def _figures(subject: Subject, present: _Present, a_hour: tuple[float, float]) -> _Figures:
+    """Return the figures; they are kept, since a page is read more often than it changes."""
+    schedule = subject.schedule
+    outlook = Outlook(subject, present.spread, present.standing, a_hour)
+    chances = outlook.chances(present.standing.difference)
+    ahead = present.standing.hours < schedule.planned_end
+    return _Figures(
+        _prospect(outlook, chances, subject.created_at, schedule.planned_end) if ahead else None,
+        _prospect(outlook, chances, subject.created_at, schedule.maximum),
+        _planned(subject, outlook.looks),
+        _planned(subject, outlook.harm_looks),
+    )
+
+
+def _quarters(hours: float) -> float:
+    """Return a time down to the quarter of an hour, so that figures stand still meanwhile."""
+    return max(math.floor(hours * 4) / 4, 0.25)
 
 
 def _traffic(store: Store, number: int, arms: Arms, hours: float) -> tuple[float, float]:
@@ -82,9 +107,7 @@ def _traffic(store: Store, number: int, arms: Arms, hours: float) -> tuple[float
     first = max(math.floor(hours) - TRAFFIC_HOURS, 0)
     before = arms_between(store, number, 0, first)
     elapsed = hours - first
-    control, treatment = (
-        (arms[name].moments.n - before[name].moments.n) / elapsed if elapsed > 0 else 0.0 for name in VARIANTS
-    )
+    control, treatment = ((arms[name].moments.n - before[name].moments.n) / elapsed for name in VARIANTS)
     return control, treatment
 
 
@@ -116,15 +139,16 @@ def _of_a_session(group: GroupFitness, design_effect: float) -> float:
     return group.n * group.variance * design_effect
 
 
-def _enough_at(subject: Subject, arms: Arms, a_hour: tuple[float, float], hours: float) -> datetime | None:
+def _enough_at(subject: Subject, arms: Arms, a_hour: tuple[float, float], now: datetime) -> datetime | None:
     """Return when both arms have min_sample_size: now if they have it already."""
     minimum = subject.parameters.experiments.min_sample_size
-    at = hours
+    wait = 0.0
     for name, rate in zip(VARIANTS, a_hour, strict=True):
         missing = minimum - arms[name].moments.n
         if missing > 0:
-            at = max(at, hours + missing / rate if rate else math.inf)
-    return subject.created_at + at * HOUR if at <= subject.schedule.maximum else None
+            wait = max(wait, missing / rate if rate else math.inf)
+    left = subject.created_at + subject.schedule.maximum * HOUR - now
+    return now + wait * HOUR if wait <= left / HOUR else None
 
 
 def _prospect(outlook: Outlook, chances: Chances, created_at: datetime, hours: int) -> Prospect:
@@ -136,12 +160,12 @@ def _prospect(outlook: Outlook, chances: Chances, created_at: datetime, hours: i
     )
 
 
-def _planned(subject: Subject, looks: Sequence[ChargedLook]) -> list[PlannedLook]:
-    return [
+def _planned(subject: Subject, looks: Sequence[ChargedLook]) -> tuple[PlannedLook, ...]:
+    return tuple(
         PlannedLook(
             at=subject.created_at + look.point.hours * HOUR,
             boundary=look.boundary,
             alpha_threshold=look.alpha_threshold,
         )
         for look in looks
-    ]
+    )

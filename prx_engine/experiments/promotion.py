@@ -334,10 +334,12 @@ class Promotion:
     def _note(self, row: Row, promotion: str, note: str, actor: str) -> None:
         """Write down why a change cannot be applied or taken back; the same reason is logged once."""
 
+        if (promotion, note) == (row["promotion"], row["promotion_note"]):
+            return
+
         def work() -> None:
             present = self._catalog.locked_row(row["experiment_id"])
-            unchanged = (promotion, note) == (present["promotion"], present["promotion_note"])
-            if unchanged or present["promotion"] != row["promotion"]:
+            if (present["promotion"], present["promotion_note"]) != (row["promotion"], row["promotion_note"]):
                 return
             action = {"applied": "rollback_failed"}.get(promotion, f"promotion_{promotion}")
             self._lifecycle.change_in_transaction(

@@ -89,5 +89,6 @@ def _attention(
                 yield f"{name}: verdict {words(experiment.verdict)} waits for an operator"
             if settings.enabled and experiment.next_check_at is not None and experiment.next_check_at <= now:
                 yield f"{name}: check {until(experiment.next_check_at, now)}; does anything run the checks?"
-        elif experiment.promotion in ("pending", "conflict"):
-            yield f"{name}: promotion {experiment.promotion}"
+        elif experiment.promotion in ("pending", "conflict") or experiment.promotion_note:
+            why = f": {safe_text(experiment.promotion_note, 400)}" if experiment.promotion_note else ""
+            yield f"{name}: promotion {experiment.promotion}{why}"

@@ -415,3 +415,16 @@ def test_a_promotion_lives_on_postgresql(
     assert {snapshot.content for snapshot in engine.snapshots()} == {CONFIG, "old"}
     assert engine.rollback().experiment_id == experiment.experiment_id
     assert target.read_text() == CONFIG
+
+
+def test_a_target_that_is_a_link_stays_one(open_engine: OpenEngine, tmp_path: Path, target: Path) -> None:
+    (tmp_path / "dotfiles").mkdir()
+    real = tmp_path / "dotfiles" / "agent.toml"
+    real.write_text(CONFIG)
+    target.symlink_to(real)
+    engine = open_engine()
+    promoted(engine, {"config": {"memory.top_k": 8}})
+    assert target.is_symlink()
+    assert real.read_text() == CONFIG.replace("5 #", "8 #")
+    engine.rollback()
+    assert real.read_text() == CONFIG

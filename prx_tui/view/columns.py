@@ -88,7 +88,7 @@ def _least(columns: Sequence[Column], natural: Sequence[int], flexible: int) -> 
 def _drop(
     columns: Sequence[Column], shown: list[int], widths: Sequence[int], available: int, importance: int
 ) -> None:
-    """Take columns out of ``shown``, the least important first, until they fit or only better ones are left."""
+    """Take columns out of ``shown``, the least important first, until they fit if that can be."""
     while _width(widths, shown) > available:
         droppable = [index for index in shown if columns[index].importance >= importance]
         if not droppable:

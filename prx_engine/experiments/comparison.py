@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from prx_engine import statistics
 from prx_engine.configuration import Weights
-from prx_engine.dimensions import DIMENSIONS, Dimension, VariantName
+from prx_engine.dimensions import DIMENSIONS, VARIANTS, Dimension, VariantName
 from prx_engine.fitness.arms import Arms
-from prx_engine.fitness.clusters import Joint
+from prx_engine.fitness.clusters import ClusterSums, Joint, dimension_joint_variance
 from prx_engine.fitness.group import GroupFitness, dimension_mean, dimension_mean_variance, group_fitness
 from prx_engine.fitness.moments import Moments
 from prx_engine.records import Comparison, DimensionComparison, Interval, MeansTest
@@ -112,10 +112,12 @@ def _lift_interval(
     )
 
 
-def compare_dimensions(arms: Arms, counted: Sequence[Dimension]) -> dict[Dimension, DimensionComparison]:
+def compare_dimensions(
+    arms: Arms, counted: Sequence[Dimension], clusters: ClusterSums | None = None
+) -> dict[Dimension, DimensionComparison]:
     """Compare the two arms on every dimension, with p-values adjusted for their number (Bonferroni 1936)."""
     control, treatment = arms["control"].moments, arms["treatment"].moments
-    p_values = [_dimension_p(control, treatment, d) for d in range(len(DIMENSIONS))]
+    p_values = [_dimension_p(arms, d, clusters) for d in range(len(DIMENSIONS))]
     adjusted = iter(statistics.bonferroni([p for p in p_values if p is not None]))
     comparisons: dict[Dimension, DimensionComparison] = {}
     for d, name in enumerate(DIMENSIONS):
@@ -133,10 +135,17 @@ def compare_dimensions(arms: Arms, counted: Sequence[Dimension]) -> dict[Dimensi
     return comparisons
 
 
-def _dimension_p(control: Moments, treatment: Moments, d: int) -> float | None:
-    if control.observations(d) < 2 or treatment.observations(d) < 2:
+def _dimension_p(arms: Arms, d: int, clusters: ClusterSums | None) -> float | None:
+    if any(arm.moments.observations(d) < 2 for arm in arms.values()):
         return None
-    return statistics.welch(_dimension_arm(control, d), _dimension_arm(treatment, d)).p_value
+    control, treatment = (_dimension_arm(arms[name].moments, d) for name in VARIANTS)
+    if clusters is None:
+        return statistics.welch(control, treatment).p_value
+    joint = dimension_joint_variance(clusters, arms, d)
+    if joint is None:
+        return None
+    difference = statistics.mean_difference(control.mean, treatment.mean)
+    return statistics.t_test(difference, joint.difference, joint.df).p_value
 
 
 def _dimension_arm(moments: Moments, d: int) -> statistics.Arm:

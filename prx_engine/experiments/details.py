@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 from prx_engine.clock import Clock
 from prx_engine.experiments.blocks import attrition, sample_ratio
 from prx_engine.experiments.catalog import Catalog, Row, counted_dimensions, load_parameters
 from prx_engine.experiments.comparison import compare_dimensions
+from prx_engine.experiments.evidence import StoredEvidence
 from prx_engine.experiments.forecast import forecast
 from prx_engine.experiments.schedule import whole_hours
 from prx_engine.promotion import literal
@@ -29,7 +32,9 @@ def experiment_details(store: Store, catalog: Catalog, clock: Clock, experiment_
     hours_old_enough = whole_hours(row["created_at"], end) - parameters.fitness.evaluation_window_hours
     return ExperimentDetails(
         experiment=catalog.records([row])[0],
-        dimensions=compare_dimensions(totals, counted_dimensions(row, totals)),
+        dimensions=compare_dimensions(
+            totals, counted_dimensions(row, totals), StoredEvidence(store, number).clusters(math.inf)
+        ),
         looks=catalog.looks(number, "efficacy"),
         harm_looks=catalog.looks(number, "harm"),
         watch_looks=catalog.looks(number, "watch"),

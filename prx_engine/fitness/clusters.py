@@ -92,6 +92,15 @@ def joint_variance(
     effective clusters).
     """
     used = [(d, float(w)) for d, w in enumerate(effective_weights(weights, counted)) if w]
+    return _joint_variance(sums, arms, used)
+
+
+def dimension_joint_variance(sums: ClusterSums, arms: Arms, d: int) -> Joint | None:
+    """Return the variances of the means of one dimension, likewise."""
+    return _joint_variance(sums, arms, [(d, 1.0)])
+
+
+def _joint_variance(sums: ClusterSums, arms: Arms, used: Sequence[tuple[int, float]]) -> Joint | None:
     psi = np.column_stack([_influences(sums, a, arms[name].moments, used) for a, name in enumerate(VARIANTS)])
     singles = {name: sums.single[name].n for name in VARIANTS}
     together = int(np.count_nonzero(sums.sessions.sum(axis=1)))

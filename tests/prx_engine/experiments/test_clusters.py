@@ -20,8 +20,6 @@ from tests.support.clock import ManualClock
 from tests.support.engines import OpenEngine
 from tests.support.experiments import around, at, feed_both, start
 
-WEIGHTS = {"fitness": {"weights": {"response_relevance": 0.5, "task_completion": 0.5}}}
-
 
 def feed_clusters(engine: Engine, experiment: Experiment, tasks: int, runs: int, gain: float = 0.0) -> None:
     """Each task in one arm, all of its runs alike."""
@@ -60,6 +58,8 @@ def test_runs_of_the_same_task_do_not_make_a_winner(engine: Engine, clock: Manua
     look = result.look
     assert look is not None
     assert look.p_value == pytest.approx(comparison.p_value)
+    dimension = engine.details(experiment.experiment_id).dimensions["response_relevance"]
+    assert dimension.p_value == pytest.approx(comparison.p_value, rel=1e-9)
     # τ is the variance of the score process, of clusters too: ten times that of independent sessions.
     arms = StoredEvidence(engine._store, 1).arms(168)
     plain = sum(_of(arm.moments) for arm in arms.values())

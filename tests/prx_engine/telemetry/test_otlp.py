@@ -55,13 +55,13 @@ def test_a_span_without_operation_is_known_by_its_name(engine: Engine) -> None:
 
 @pytest.mark.parametrize("status", [{"code": 2}, {"code": "2"}, {"code": "STATUS_CODE_ERROR"}])
 def test_a_tool_with_an_error_status_has_failed(status: dict[str, Any], engine: Engine) -> None:
-    tool = {"gen_ai__operation__name": "execute_tool", "gen_ai__conversation__id": "c"}
+    tool: dict[str, Any] = {"gen_ai__operation__name": "execute_tool", "gen_ai__conversation__id": "c"}
     take(engine, traces(span(1, **tool) | {"status": status}, span(2, **tool) | {"status": {"code": 1}}))
     assert metrics(engine) == {"c": {"tool_calls": 2, "tool_calls_succeeded": 1}}
 
 
 def test_sums_of_agents_and_workflows_are_not_counted_again(engine: Engine) -> None:
-    usage = {"gen_ai__usage__input_tokens": 7, "gen_ai__conversation__id": "c"}
+    usage: dict[str, Any] = {"gen_ai__usage__input_tokens": 7, "gen_ai__conversation__id": "c"}
     take(
         engine,
         traces(
@@ -131,7 +131,7 @@ def test_an_evaluation_on_the_span_that_it_judges_counts(engine: Engine) -> None
 
 def test_scores_of_documents_and_memories_count(engine: Engine) -> None:
     found = [{"id": "a", "score": 0.5}, {"id": "b", "score": 1.0}, {"id": "c"}]
-    conversation = {"gen_ai__conversation__id": "c"}
+    conversation: dict[str, Any] = {"gen_ai__conversation__id": "c"}
     take(
         engine,
         traces(
@@ -226,8 +226,8 @@ def test_evaluations_of_flags_state_the_variant(engine: Engine, clock: ManualClo
     engine.create_experiment("L2", "new prompt", hypothesis="better")
     clock.advance(hours=1)
     at = int((clock.now() - timedelta(minutes=1)).timestamp()) * 1_000_000_000 - 1_748_000_000_000_000_000
-    current = {"feature_flag__key": "L2", "feature_flag__result__variant": "treatment"}
-    older = {"feature_flag__key": "L1", "feature_flag__variant": "control"}
+    current: dict[str, Any] = {"feature_flag__key": "L2", "feature_flag__result__variant": "treatment"}
+    older: dict[str, Any] = {"feature_flag__key": "L1", "feature_flag__variant": "control"}
     take(
         engine,
         # By conversation, by trace, by the context of our own provider, and by the context alone.

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from prx_engine.configuration.editing import CannotEdit, dotted_key, with_value
+from prx_engine.configuration.locator import Outline, outline
 from prx_engine.errors import PromotionConflict, PromotionRefused
 from prx_engine.promotion.keys import KeyPath, literal
 from prx_engine.text import shown
@@ -68,19 +69,11 @@ def without_changes(before: str, after: str, present: str, keys: Sequence[KeyPat
     """
     if present == after:
         return before
-    restored = _reversed_patch(before, after, present)
-    if restored is not None:
-        old = _leaves(parsed(before, name))
-        expected = {
-            path: value
-            for path, value in _leaves(parsed(present, name)).items()
-            if not any(path[: len(key)] == key for key in keys)
-        } | {path: value for path, value in old.items() if any(path[: len(key)] == key for key in keys)}
-        try:
-            as_expected = _leaves(parsed(restored, name)) == expected
-        except PromotionRefused:
-            as_expected = False
-        if as_expected:
+    old, now = _leaves(parsed(before, name)), _leaves(parsed(present, name))
+    kept = {path: value for path, value in now.items() if not _is_below(path, keys)}
+    expected = kept | {path: value for path, value in old.items() if _is_below(path, keys)}
+    for restored in (_reversed_patch(before, after, present), _restored_keys(before, present, keys)):
+        if restored is not None and _says(restored, expected):
             return restored
     raise PromotionConflict(f"{name}: lines that were promoted have been rewritten since")
 
@@ -117,6 +110,51 @@ def _reversed_patch(before: str, after: str, present: str) -> str | None:
         shift = block.b - block.a
         result[new_start + shift : new_end + shift] = old[old_start:old_end]
     return "".join(result)
+
+
+def _restored_keys(before: str, present: str, keys: Sequence[KeyPath]) -> str | None:
+    """Return ``present`` with each key written as in ``before``, or its line gone if it was not there."""
+    old = outline(before)
+    for key in keys:
+        span = outline(present).values.get(key)
+        if span is None:
+            return None
+        start, end = span
+        if key in old.values:
+            first, last = old.values[key]
+            present = present[:start] + before[first:last] + present[end:]
+        else:
+            line_end = present.find("\n", end) + 1 or len(present)
+            present = present[: present.rfind("\n", 0, start) + 1] + present[line_end:]
+            present = _without_empty_tables(old, present, key)
+    return present
+
+
+def _without_empty_tables(old: Outline, present: str, key: KeyPath) -> str:
+    """Return a text without the bare headers of tables that were made for a key that is gone."""
+    for length in range(len(key) - 1, 0, -1):
+        table = key[:length]
+        now = outline(present)
+        has_more = any(path[:length] == table and path != table for path in now.lines)
+        if table in old.lines or table not in now.sections or has_more:
+            break
+        lines = present.splitlines(keepends=True)
+        header = now.lines[table] - 1
+        if lines[header].strip() != f"[{dotted_key(table)}]":
+            break
+        present = "".join(lines[:header] + lines[header + 1 :])
+    return present
+
+
+def _is_below(path: KeyPath, keys: Sequence[KeyPath]) -> bool:
+    return any(path[: len(key)] == key for key in keys)
+
+
+def _says(text: str, expected: Mapping[KeyPath, str]) -> bool:
+    try:
+        return _leaves(parsed(text, "")) == expected
+    except PromotionRefused:
+        return False
 
 
 def _literal_at(data: dict[str, Any], key: KeyPath, name: str) -> str | None:

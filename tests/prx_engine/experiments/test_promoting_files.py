@@ -428,3 +428,14 @@ def test_a_target_that_is_a_link_stays_one(open_engine: OpenEngine, tmp_path: Pa
     assert real.read_text() == CONFIG.replace("5 #", "8 #")
     engine.rollback()
     assert real.read_text() == CONFIG
+
+
+def test_an_earlier_promotion_comes_back_without_the_later_one(
+    engine: Engine, clock: ManualClock, target: Path
+) -> None:
+    first = promoted(engine, {"config": {"memory.top_k": 8, "routing.retry": 2}}, "L1")
+    clock.advance(hours=1)
+    promoted(engine, {"config": {"routing.model": "small"}}, "L3")
+    engine.rollback(first.experiment_id)
+    assert target.read_text() == CONFIG + '\n[routing]\nmodel = "small"\n'
+    assert engine.assign("s")["L3"].config == {"routing.model": "small"}

@@ -70,7 +70,7 @@ def test_an_edit_made_since_stays(case: tuple[Document, dict[str, Any]], edit: s
     except PromotionConflict:
         return  # the edit touches the last promoted line: a person has to look
     data = tomllib.loads(restored, parse_float=str)
-    data.pop("later", None)
+    assert data.pop("later", {"x": 1}) == {"x": 1}
     assert data == tomllib.loads(document.text, parse_float=str)
     assert restored.endswith(edit)
 
@@ -117,10 +117,28 @@ def test_edits_of_other_lines_stay_where_they_are() -> None:
     )
 
 
-def test_a_promoted_line_that_was_rewritten_is_a_conflict() -> None:
-    after = changed("a = 1\n", {"a": 2})
+@pytest.mark.parametrize(
+    ("before", "config", "edit", "restored"),
+    [
+        ("a = 0x1\n", {"a": 2}, ("a = 2", "a = 2 # really"), "a = 0x1 # really\n"),
+        ("a = 1", {"t.b": 2}, ("b = 2", "b = 2\nc = 3"), "a = 1\n\n[t]\nc = 3\n"),
+        ("[t]\nb = 1\n", {"t.c": 2}, ("b = 1\nc = 2", "  c = 2 # moved\nb = 1"), "[t]\nb = 1\n"),
+        ("", {"t.b": 1, "t.c": 2}, ("[t]", "[other]\n\n[t] # mine"), "[other]\n\n[t] # mine\n"),
+    ],
+)
+def test_promoted_lines_may_have_been_edited_around_their_values(
+    before: str, config: dict[str, Any], edit: tuple[str, str], restored: str
+) -> None:
+    after = changed(before, config)
+    present = after.replace(*edit)
+    assert present != after
+    assert without_changes(before, after, present, list(checked_config(config)), "f") == restored
+
+
+def test_a_promoted_key_that_was_moved_into_an_inline_table_is_a_conflict() -> None:
+    after = changed("", {"t.a": 1})
     with pytest.raises(PromotionConflict, match="f: lines that were promoted have been rewritten since"):
-        without_changes("a = 1\n", after, "a = 2 # really\n", [("a",)], "f")
+        without_changes("", after, "t = { a = 1, b = 2 }\n", [("t", "a")], "f")
 
 
 def test_the_byte_order_mark_stays() -> None:

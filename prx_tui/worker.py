@@ -234,11 +234,11 @@ class Worker:
             self._check_not_before = time.monotonic() + pause
             self._report(CheckFailed(_words(error), pause))
             return
-        self._check_failures = 0
         self._checked_at = time.monotonic()
-        # One that another process holds is still due; asking again at once would only get in its way.
-        if any(result.outcome == "busy" for result in results):
-            self._check_not_before = time.monotonic() + self._pause(1, _LONGEST_PAUSE)
+        self._check_failures = 0 if _got_further(results) else self._check_failures + 1
+        # One that another process holds stays due; asking again at once would only get in its way.
+        pause = self._pause(self._check_failures, _LONGEST_CHECK_PAUSE) if self._check_failures else 0.0
+        self._check_not_before = self._checked_at + max(pause, self._poll_seconds)
         self._again = True
         self._report(Checked(tuple(results)))
 
@@ -255,6 +255,11 @@ class Worker:
     def _enter(self, phase: Phase) -> None:
         self._phase = phase
         self._since = time.monotonic()
+
+
+def _got_further(results: Sequence[CheckResult]) -> bool:
+    """Tell whether a check has left nothing that was due."""
+    return all(one.outcome != "busy" for one in results)
 
 
 def _words(error: Exception) -> str:

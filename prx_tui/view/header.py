@@ -60,7 +60,10 @@ def header(
     if busy:
         right.append((3, line(Span(busy, "strong"))))
     elif snapshot.enabled and snapshot.next_check_at is not None:
-        right.append((3, line(Span(f"next check {now_words}", "dim"))))
+        late = now_words.startswith("overdue")
+        right.append(
+            (1 if late else 3, line(Span(f"next check {now_words}", "attention" if late else "dim")))
+        )
     return _justified(left, right, width)
 
 

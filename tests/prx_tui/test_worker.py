@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from prx_engine import Engine
+from prx_engine.records import CheckResult
 from prx_tui.snapshot import View
 from prx_tui.worker import Checked, CheckFailed, News, Opened, Read, Trouble, Worker
 from tests.prx_tui.conftest import OpenPlace, Place
@@ -171,3 +172,21 @@ def test_stopping_waits_for_nothing(
     release.set()
     worker._thread.join(10)
     assert not worker._thread.is_alive()
+
+
+def test_what_another_process_holds_is_asked_for_less_and_less(
+    place: OpenPlace, start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spot = place("trouble")
+    pauses: list[float] = []
+    held = CheckResult(
+        experiment_id="x", layer="L1", hypothesis="x", at=None, outcome="busy", conclusion=None, winner=None,
+        missing=[], look=None, reason="another process is checking it", next_check_at=None,
+    )  # fmt: skip
+    monkeypatch.setattr(Engine, "check", lambda self: [held])
+    worker, post = start(spot.open, checks=True, jitter=lambda: 0.5)
+    for _ in range(3):
+        post.next(Checked)
+        pauses.append(worker._pause(worker._check_failures, 300.0))
+        worker.read_again()
+    assert pauses == [1.0, 2.0, 4.0]

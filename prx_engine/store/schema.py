@@ -237,11 +237,11 @@ class Snapshots(peewee.Model):
 
 
 class SessionKeys(peewee.Model):
-    """What telemetry calls a session beside its id, such as a trace."""
+    """What telemetry calls a session beside its id, such as a trace; many, so that rows are short."""
 
     key = peewee.TextField(primary_key=True)
     session_id = peewee.TextField()
-    at = UtcField(index=True)
+    hour = peewee.IntegerField(index=True)
 
     class Meta:
         table_name = "session_keys"
@@ -253,6 +253,7 @@ class WaitingPieces(peewee.Model):
 
     key = peewee.TextField()
     source = peewee.TextField(index=True)
+    fallback = peewee.TextField(null=True)
     piece = JsonField()
     at = UtcField(index=True)
 

@@ -36,6 +36,9 @@ _OPEN_FILES: Final = 64
 _LATE_POLLS: Final = 10
 """How often a file is looked at after it was rotated away, for its writer may still have it open."""
 
+_PATIENCE: Final = timedelta(minutes=1)
+"""How long a span waits for the one above it: it is written when it ends, after those below it."""
+
 _TIDY_EVERY: Final = timedelta(hours=1)
 
 
@@ -102,6 +105,7 @@ class TelemetryFollower:
                     return run.report()
                 self._follow(run, place, source)
         self._follow_late(run)
+        run.settle()
         self._tidy(target)
         return run.report()
 
@@ -221,6 +225,10 @@ class _Run:
         self._stop = stop
         self._intake = Intake("", target)
         self.positions = Positions(target.store)
+
+    def settle(self) -> None:
+        """Give up waiting for the parents of spans that should have come by now."""
+        self._intake.settle(_PATIENCE)
 
     def report(self) -> ImportReport:
         """Return the account of the poll."""

@@ -33,8 +33,9 @@ class Piece:
         source: identifies the record within its session.
         fields: of the update of the session: metrics, layer, variant.
         session_id: the session; None if the record does not name it.
-        keys: other names for the session, such as its trace. A piece that names its session makes them
-            known; one that does not waits until one of them is known, the first one first.
+        keys: other names by which the session is known as soon as that of the piece is.
+        asks: names of the session, if the piece does not name it itself; the first that is known decides.
+        fallback: a name that several sessions may have; it decides if none of the others is known in time.
         at: when it happened; the session starts then if it is new.
     """
 
@@ -42,6 +43,8 @@ class Piece:
     fields: Mapping[str, Any] = field(default_factory=dict)
     session_id: str | None = None
     keys: tuple[str, ...] = ()
+    asks: tuple[str, ...] = ()
+    fallback: str | None = None
     at: datetime | None = None
 
     def update(self, session_id: str) -> SessionUpdate:

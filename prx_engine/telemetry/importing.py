@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import IO, Final, NamedTuple, Protocol
 
@@ -212,20 +212,21 @@ class Intake:
         self._lines += 1
         self._batch.append(_Entry(Line(number, b""), error=error))
 
-    def record(self, alongside: Callable[[], bool] | None = None) -> bool:
+    def record(self, alongside: Callable[[], bool] | None = None, settle: datetime | None = None) -> bool:
         """Record what has been taken, in one transaction.
 
         Args:
             alongside: run first within the transaction; False gives the batch up.
+            settle: what waits for its session since then or longer gets that of its trace.
 
         Returns:
             Whether it was recorded.
         """
         batch, self._batch, self._bytes = self._batch, [], 0
-        if not batch and alongside is None:
+        if not batch and alongside is None and settle is None:
             return True
         try:
-            results = self._target.store.write(lambda: self._write(batch, alongside))
+            results = self._target.store.write(lambda: self._write(batch, alongside, settle))
         except _Stale:
             return False
         for entry, result in results:
@@ -235,8 +236,17 @@ class Intake:
     def finish(self, format_: str | None) -> ImportReport:
         """Record what is left, and return the account."""
         self.record()
+        self.settle(timedelta(0))
         self._target.store.write(lambda: self._naming.forget(self._target.clock.now()))
         return self.report(format_)
+
+    def settle(self, patience: timedelta) -> None:
+        """Record what has waited for its session for so long, if its trace has one session."""
+        since = self._target.clock.now() - patience
+        if self._target.store.read(lambda: self._naming.waits(since)):
+            before = self._recorded
+            self.record(settle=since)
+            self._waiting = max(0, self._waiting - (self._recorded - before))
 
     def report(self, format_: str | None) -> ImportReport:
         """Return the account of what has been recorded so far, in a file of some format."""
@@ -253,16 +263,17 @@ class Intake:
         )
 
     def _write(
-        self, batch: Sequence[_Entry], alongside: Callable[[], bool] | None
+        self, batch: Sequence[_Entry], alongside: Callable[[], bool] | None, settle: datetime | None
     ) -> list[tuple[_Entry, Recorded | None]]:
         """Record a batch; return what became of each entry, None where there was nothing to record."""
         if alongside is not None and not alongside():
             raise _Stale
         pieces = [entry.piece for entry in batch if entry.piece is not None]
-        named, released = self._naming.sessions(pieces, self._target.clock.now())
+        named, released = self._naming.sessions(pieces, self._target.clock.now(), settle)
         sessions = iter(named)
         entries = [entry if entry.piece is None else _named(entry, next(sessions)) for entry in batch]
-        entries += [_named(_Entry(batch[-1].line, piece=piece), piece.session_id) for piece in released]
+        line = batch[-1].line if batch else Line(0, b"")
+        entries += [_named(_Entry(line, piece=piece), piece.session_id) for piece in released]
         starts = _starts(entries)
         updates = [_started(entry.update, starts) for entry in entries if entry.update is not None]
         results = iter(self._target.recorder.record_within(updates))

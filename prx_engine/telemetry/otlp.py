@@ -1,8 +1,8 @@
 """OTLP in JSON: traces, logs and metrics of the OpenTelemetry protocol, with the GenAI conventions.
 
-The session is ``gen_ai.conversation.id`` (older: ``session.id``). Records without it belong to the session
-of their trace, or of the response that they judge, once a record has named it. Ids are hexadecimal, int64 may
-be texts, names of earlier versions of the conventions are read too.
+The session is ``gen_ai.conversation.id`` (older: ``session.id``). A span without it belongs to the session of
+its parent, an event to that of the span or response that it is about; where that stays unknown, to the one
+session of the trace. Ids are hexadecimal, int64 may be texts, earlier names of attributes are read too.
 
 - Tokens and time to first token: model calls (``chat`` and its kin). What agents and workflows around them
   report is the sum of these and is not counted again.
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import Any, Final
 
 from prx_engine.configuration import TelemetrySettings
@@ -88,26 +89,28 @@ class OtlpReader(JsonReader):
 
     def _span(self, resource: _Attributes, span: Record) -> Iterator[Found]:
         attributes = _attributes(span.get("attributes"))
-        whose = _Whose(resource, attributes, span.get("traceId"))
+        whose = _Whose(resource, attributes, span.get("traceId"), span.get("spanId"))
         at = values.unix_time(span.get("startTimeUnixNano"), "startTimeUnixNano")
-        identity = (whose.trace, _hexadecimal(span.get("spanId"))) if span.get("spanId") else (span,)
+        identity = (whose.trace, whose.span) if whose.span else (span,)
         fields = _span_fields(attributes, span)
-        if fields or (whose.session and whose.keys):
-            yield Piece(f"otlp:span:{fingerprint(*identity)}", fields, whose.session, whose.keys, at)
+        # An agent's span counts nothing, but what is below it belongs to its session.
+        if fields or attributes.keys() & {*_SESSION, *_OPERATION}:
+            source = f"otlp:span:{fingerprint(*identity)}"
+            yield whose.of_span(span.get("parentSpanId")).piece(source, fields, at)
         for event in values.items(span.get("events"), "events"):
             found = values.record(event, "event")
             name = found.get("name")
             if name in _EVALUATIONS or name in _FLAGS:
                 about = _attributes(found.get("attributes"))
-                whose = _Whose(resource, attributes | about, span.get("traceId"))
+                whose = _Whose(resource, attributes | about, span.get("traceId"), span.get("spanId"))
                 yield from self._event(whose, about, name, identity, found)
 
     def _log(self, resource: _Attributes, log: Record) -> Iterator[Found]:
         attributes = _attributes(log.get("attributes"))
         name = log.get("eventName") or attributes.get("event.name")
         if name in _EVALUATIONS or name in _FLAGS:
-            whose = _Whose(resource, attributes, log.get("traceId"))
-            identity = (whose.trace, _hexadecimal(log.get("spanId")))
+            whose = _Whose(resource, attributes, log.get("traceId"), log.get("spanId"))
+            identity = (whose.trace, whose.span)
             yield from self._event(whose, attributes, name, identity, log)
 
     def _event(
@@ -124,7 +127,7 @@ class OtlpReader(JsonReader):
             whose = whose.of_flag(attributes)
         if fields:
             source = f"otlp:event:{fingerprint(name, *identity, str(written), attributes)}"
-            yield Piece(source, fields, whose.session, whose.keys, at)
+            yield whose.piece(source, fields, at)
 
     def _evaluation(self, attributes: _Attributes) -> dict[str, Any]:
         name = values.text(attributes.get("gen_ai.evaluation.name"), "gen_ai.evaluation.name")
@@ -135,24 +138,45 @@ class OtlpReader(JsonReader):
 
 
 class _Whose:
-    """To which session a record belongs: by name, or by what it has in common with others."""
+    """To which session a record belongs: by its name, or by what it has in common with others."""
 
-    def __init__(self, resource: _Attributes, attributes: _Attributes, trace: object) -> None:
+    def __init__(self, resource: _Attributes, attributes: _Attributes, trace: object, span: object) -> None:
         self.trace = _hexadecimal(trace)
-        self.session = values.text(_first(attributes, _SESSION) or _first(resource, _SESSION), _SESSION[0])
+        self.span = _hexadecimal(span)
+        named = _first(attributes, _SESSION) or _first(resource, _SESSION)
+        self._session = values.text(named, _SESSION[0])
         response = attributes.get("gen_ai.response.id")
-        self.keys = tuple(
-            f"otlp:{kind}:{fingerprint(value)}"
-            for kind, value in (("response", response), ("trace", self.trace))
-            if value
-        )
+        self._response = response and f"response:{fingerprint(response)}"
+        self._trace = self.trace and f"trace:{fingerprint(self.trace)}"
+        self._own: tuple[str | None, ...] = ()
+        self._asks: tuple[str | None, ...] = (self._response, self._span_key(self.span))
+
+    def of_span(self, parent: object) -> _Whose:
+        """Return the same for a span: it has names of its own, and belongs where its parent does."""
+        self._own = (self._response, self._span_key(self.span))
+        self._asks = (self._span_key(_hexadecimal(parent)),)
+        return self
 
     def of_flag(self, attributes: _Attributes) -> _Whose:
         """Return the same for the evaluation of a flag, whose context may be the session."""
         context = values.text(attributes.get("feature_flag.context.id"), "feature_flag.context.id")
-        if self.session is None and (not self.keys or _first(attributes, _PROVIDER) == PROVIDER_NAME):
-            self.session, self.keys = context, ()
+        alone = not any((*self._asks, self._trace))
+        if self._session is None and (alone or _first(attributes, _PROVIDER) == PROVIDER_NAME):
+            self._session = context
         return self
+
+    def piece(self, source: str, fields: _Attributes, at: datetime | None) -> Piece:
+        """Return what the record tells about its session."""
+        own = tuple(key for key in self._own if key)
+        if self._session is not None:
+            # Only what names its session itself says that the trace is that session's.
+            keys = (*own, self._trace) if self._own and self._trace else own
+            return Piece(source, fields, self._session, keys, at=at)
+        asks = tuple(key for key in self._asks if key) or ((self._trace,) if self._trace else ())
+        return Piece(source, fields, None, own, asks, self._trace, at)
+
+    def _span_key(self, span: str | None) -> str | None:
+        return span and f"span:{fingerprint(self.trace, span)}"
 
 
 def _entries(

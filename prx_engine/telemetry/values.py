@@ -153,7 +153,7 @@ def unix_time(value: object, name: str) -> datetime | None:
 def fingerprint(*parts: object) -> str:
     """Return a short name for any values: the same one for the same values."""
     written = json.dumps(parts, sort_keys=True, separators=(",", ":"))
-    return blake2b(written.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    return blake2b(written.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
 def _wrong(name: str, value: object, allowed: str) -> InvalidInput:

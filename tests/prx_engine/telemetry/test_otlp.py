@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import random
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -193,6 +194,86 @@ def test_spans_of_many_traces_find_their_sessions_in_any_order(seed: int, open_e
     assert metrics(open_engine()) == {
         f"c-{c}": {"tokens": 3 * c + 30, "tool_calls": 3, "tool_calls_succeeded": 3} for c in range(10)
     }
+
+
+def benchmark() -> list[dict[str, Any]]:
+    """Ten conversations in one trace, below a span of none: only the agents' spans name theirs."""
+    spans = [span(1) | {"name": "run all"}]
+    for number in range(10):
+        agent, chat, tool = (10 * number + place for place in (10, 11, 12))
+        spans += [
+            span(
+                agent,
+                parent=1,
+                gen_ai__operation__name="invoke_agent",
+                gen_ai__conversation__id=f"c-{number}",
+            ),
+            span(chat, parent=agent, gen_ai__operation__name="chat", gen_ai__usage__input_tokens=number),
+            span(tool, parent=chat, gen_ai__operation__name="execute_tool"),
+        ]
+    return spans
+
+
+BENCHMARK = {f"c-{n}": {"tokens": n, "tool_calls": 1, "tool_calls_succeeded": 1} for n in range(10)}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_spans_below_different_sessions_of_one_trace_are_kept_apart(
+    seed: int, engine: Engine, tmp_path: Path
+) -> None:
+    spans = benchmark()
+    random.Random(seed).shuffle(spans)
+    report = engine.import_lines(dumped(map(traces, spans)), format="otlp")
+    assert report.waiting == 0
+    assert metrics(engine) == BENCHMARK
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_they_are_kept_apart_while_they_are_followed(
+    seed: int, open_engine: OpenEngine, tmp_path: Path
+) -> None:
+    spans = benchmark()
+    random.Random(seed).shuffle(spans)
+    path = tmp_path / "spans.jsonl"
+    for one in spans:
+        with path.open("ab") as file:
+            file.write(dumped([traces(one)])[0] + b"\n")
+        follower = open_engine().follow(str(path))
+        follower.poll()
+        follower.close()
+    assert metrics(open_engine()) == BENCHMARK
+
+
+def test_a_span_whose_parent_never_comes_gets_the_session_of_its_trace(
+    engine: Engine, clock: ManualClock, tmp_path: Path
+) -> None:
+    path = tmp_path / "spans.jsonl"
+    tool = span(2, parent=99, gen_ai__operation__name="execute_tool")
+    lines = dumped([traces(tool), traces(span(3, **CHAT, gen_ai__usage__input_tokens=1))])
+    path.write_bytes(b"".join(line + b"\n" for line in lines))
+    follower = engine.follow(str(path))
+    follower.poll()
+    assert metrics(engine) == {"conv-1": {"tokens": 1}}
+    clock.advance(minutes=2)
+    follower.poll()
+    follower.close()
+    assert metrics(engine) == {"conv-1": {"tokens": 1, "tool_calls": 1, "tool_calls_succeeded": 1}}
+
+
+def test_a_span_below_none_in_a_trace_of_several_sessions_belongs_to_none(engine: Engine) -> None:
+    tool = span(2, parent=99, gen_ai__operation__name="execute_tool")
+    chats = [
+        span(
+            n,
+            gen_ai__operation__name="chat",
+            gen_ai__conversation__id=f"c-{n}",
+            gen_ai__usage__input_tokens=1,
+        )
+        for n in (3, 4)
+    ]
+    report = take(engine, traces(*chats, tool))
+    assert report.waiting == 1
+    assert metrics(engine) == {"c-3": {"tokens": 1}, "c-4": {"tokens": 1}}
 
 
 def test_what_waits_for_its_session_for_a_week_is_given_up(engine: Engine, clock: ManualClock) -> None:

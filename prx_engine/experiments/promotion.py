@@ -333,7 +333,6 @@ class Promotion:
 
     def _note(self, row: Row, promotion: str, note: str, actor: str) -> None:
         """Write down why a change cannot be applied or taken back; the same reason is logged once."""
-
         if (promotion, note) == (row["promotion"], row["promotion_note"]):
             return
 

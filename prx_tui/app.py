@@ -50,6 +50,8 @@ _SILENT_SECONDS: Final = 3.0
 """A worker that reads for so long waits for somebody who has locked the database."""
 
 _TOLD_SECONDS: Final = 8.0
+_PATIENCE_SECONDS: Final = 2.0
+_WAITING_WORDS: Final = "Waiting for the database: another process holds it. It is done as soon as that ends."
 _TREATMENT_ON_DARK: Final = "#c7a0ff"
 _TREATMENT_ON_LIGHT: Final = "#7a35b8"
 _LIGHT_BACKGROUNDS: Final = frozenset({"7", "15"})
@@ -293,11 +295,19 @@ class Dashboard(App[None]):
         if self.read_only:
             return
 
+        # A write waits while somebody else holds the database; whoever asked for it should know.
+        waiting = self.set_timer(_PATIENCE_SECONDS, lambda: self.announce(_WAITING_WORDS))
+
         def done(text: str) -> None:
+            waiting.stop()
             self.announce(text)
             self.worker.read_again()
 
-        self.start_job(lambda engine: carried_out(engine, request), done, self._refused)
+        def refused(problem: str) -> None:
+            waiting.stop()
+            self._refused(problem)
+
+        self.start_job(lambda engine: carried_out(engine, request), done, refused)
 
     def start_job(
         self, work: Callable[[Engine], T], done: Callable[[T], Any], failed: Callable[[str], Any]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+
 import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
@@ -181,3 +183,20 @@ async def test_what_fails_is_announced_and_the_dashboard_goes_on(
         await until(pilot, lambda: "RuntimeError: [/] wrong" in told(board), "the failure")
         await press(pilot, "j")
         assert board.is_running
+
+
+async def test_a_write_that_has_to_wait_says_so_and_is_done_later(
+    place: OpenPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("prx_tui.app._PATIENCE_SECONDS", 0.05)
+    spot = place()
+    board = spot.dashboard()
+    async with board.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        holder = sqlite3.connect(spot.folder / "prx.db", isolation_level=None)
+        holder.execute("BEGIN IMMEDIATE")
+        await press(pilot, "c", "y")
+        await until(pilot, lambda: "Waiting for the database" in told(board), "the word")
+        await press(pilot, "j", "k")
+        holder.close()
+        await until(pilot, lambda: "Cancelled" in told(board), "the announcement")

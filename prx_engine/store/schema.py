@@ -268,7 +268,7 @@ class ImportPositions(peewee.Model):
 
     identity = peewee.TextField(primary_key=True)
     path = peewee.TextField()
-    offset = peewee.BigIntegerField(default=0)
+    bytes_read = peewee.BigIntegerField(default=0)
     state = JsonField(null=True)
     updated_at = UtcField()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from hashlib import blake2b
 from typing import Final
 
 _IN_MEMORY: Final = 100_000
@@ -18,8 +17,7 @@ class Distinct:
 
     def add(self, name: str) -> None:
         """Add a name."""
-        digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        self._recent.add(int.from_bytes(digest, "big", signed=True))
+        self._recent.add(hash(name))  # 64 bits: as good as different for different names
         if len(self._recent) >= _IN_MEMORY:
             self._spill()
 
@@ -35,9 +33,9 @@ class Distinct:
             # The empty name is a file that SQLite removes when the connection closes.
             self._file = sqlite3.connect("", isolation_level=None)
             self._file.execute("PRAGMA journal_mode = OFF")
-            self._file.execute("CREATE TABLE seen (digest INTEGER PRIMARY KEY)")
+            self._file.execute("CREATE TABLE seen (hash INTEGER PRIMARY KEY)")
         self._file.execute("BEGIN")
-        self._file.executemany("INSERT OR IGNORE INTO seen VALUES (?)", ((d,) for d in sorted(self._recent)))
+        self._file.executemany("INSERT OR IGNORE INTO seen VALUES (?)", ((h,) for h in sorted(self._recent)))
         self._file.execute("COMMIT")
         self._recent.clear()
         return self._file

@@ -132,6 +132,10 @@ class TelemetryFollower:
         ):
             self._foreign[path] = version
             return
+        if not os.access(path, os.R_OK):
+            run.refuse(path, "cannot be read: no permission")
+            self._unchanged[path] = version
+            return
         file = self._opened(identity, path)
         if file is not None and run.read(file, path, identity, version, source):
             self._unchanged[path] = version
@@ -225,6 +229,12 @@ class _Run:
         self._stop = stop
         self._intake = Intake("", target)
         self.positions = Positions(target.store)
+
+    def refuse(self, path: Path, problem: str) -> None:
+        """Report a file."""
+        self._intake.rename(str(path))
+        self._intake.refuse(0, InvalidInput(problem))
+        self._intake.record()
 
     def settle(self) -> None:
         """Give up waiting for the parents of spans that should have come by now."""

@@ -33,6 +33,9 @@ _BATCH_BYTES: Final = 8 * 1024 * 1024
 _SHOWN: Final = 20
 """Refused lines that a report has; the others are counted."""
 
+_SHOWN_BYTES: Final = 4096
+"""Bytes of a refused line that a report has."""
+
 _UNNAMED: Final = "?"
 """Stands for the session of a piece while its other fields are checked."""
 
@@ -188,11 +191,6 @@ class Intake:
         self._name = name
         self._last_refused = None
 
-    @property
-    def full(self) -> bool:
-        """Whether what has been taken is enough for one transaction."""
-        return len(self._batch) >= _BATCH or self._bytes >= _BATCH_BYTES
-
     def take(self, lines: Iterable[Line], reader: LineReader) -> None:
         """Read lines and record what they tell; the last few are recorded by ``finish``."""
         for line in lines:
@@ -202,10 +200,13 @@ class Intake:
         """Read one line; record what has been read if that is enough for a transaction."""
         self._lines += 1
         self._bytes += len(line.content)
-        for found in _found_in(line, reader):
-            self._batch.append(_entry(line, found))
-            if self.full:
-                self.record()
+        try:
+            for found in _found_in(line, reader):
+                self._batch.append(_entry(line, found))
+                if len(self._batch) >= _BATCH or self._bytes >= _BATCH_BYTES:
+                    self.record()
+        except InvalidInput as error:
+            self._batch.append(_Entry(line, error=error))
 
     def refuse(self, number: int, error: PrxError) -> None:
         """Report a line, or a whole file, that cannot be read at all."""
@@ -268,16 +269,26 @@ class Intake:
         """Record a batch; return what became of each entry, None where there was nothing to record."""
         if alongside is not None and not alongside():
             raise _Stale
+        entries = list(batch)
         pieces = [entry.piece for entry in batch if entry.piece is not None]
+        if pieces or settle is not None:
+            entries = self._with_sessions(batch, pieces, settle)
+        results = iter(
+            self._target.recorder.record_within([e.update for e in entries if e.update is not None])
+        )
+        return [(entry, next(results) if entry.update is not None else None) for entry in entries]
+
+    def _with_sessions(
+        self, batch: Sequence[_Entry], pieces: Sequence[Piece], settle: datetime | None
+    ) -> list[_Entry]:
+        """Return the entries of a batch with their sessions, and those that need not wait any more."""
         named, released = self._naming.sessions(pieces, self._target.clock.now(), settle)
         sessions = iter(named)
         entries = [entry if entry.piece is None else _named(entry, next(sessions)) for entry in batch]
         line = batch[-1].line if batch else Line(0, b"")
         entries += [_named(_Entry(line, piece=piece), piece.session_id) for piece in released]
         starts = _starts(entries)
-        updates = [_started(entry.update, starts) for entry in entries if entry.update is not None]
-        results = iter(self._target.recorder.record_within(updates))
-        return [(entry, next(results) if entry.update is not None else None) for entry in entries]
+        return [_started(entry, starts) for entry in entries]
 
     def _note(self, entry: _Entry, result: Recorded | None) -> None:
         error = entry.error if result is None else result.error
@@ -300,7 +311,7 @@ class Intake:
 
     def _reject(self, line: Line, error: PrxError) -> None:
         if len(self._rejected) < _SHOWN:
-            problem, text = str(error), line.content.decode("utf-8", "replace")
+            problem, text = str(error), line.content[:_SHOWN_BYTES].decode("utf-8", "replace")
             self._rejected.append(Rejected(file=self._name, line=line.number, problem=problem, text=text))
         if line.number == self._last_refused:
             return
@@ -310,14 +321,10 @@ class Intake:
             self._on_rejected(line.number, line.content)
 
 
-def _found_in(line: Line, reader: LineReader) -> Iterator[Found]:
+def _found_in(line: Line, reader: LineReader) -> Iterable[Found]:
     if line.cut:
-        yield InvalidInput(f"longer than {LONGEST_LINE // 1024 // 1024} MiB")
-        return
-    try:
-        yield from reader.read(line.content)
-    except InvalidInput as error:
-        yield error
+        raise InvalidInput(f"longer than {LONGEST_LINE // 1024 // 1024} MiB")
+    return reader.read(line.content)
 
 
 def _entry(line: Line, found: Found) -> _Entry:
@@ -350,8 +357,10 @@ def _starts(entries: Iterable[_Entry]) -> dict[str, datetime]:
     return first
 
 
-def _started(update: SessionUpdate, starts: Mapping[str, datetime]) -> SessionUpdate:
-    start = starts.get(update.session_id)
-    if start is None or start == update.started_at:
-        return update
-    return update.model_copy(update={"started_at": start})
+def _started(entry: _Entry, starts: Mapping[str, datetime]) -> _Entry:
+    if entry.update is None:
+        return entry
+    start = starts.get(entry.update.session_id)
+    if start is None or start == entry.update.started_at:
+        return entry
+    return entry._replace(update=entry.update.model_copy(update={"started_at": start}))

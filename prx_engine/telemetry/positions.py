@@ -72,7 +72,7 @@ class Positions:
         row = self._store.row(ImportPositions.select().where(ImportPositions.identity == identity))
         if row is None:
             return Position(identity, path, head=_EMPTY)
-        return Position(identity, path, row["offset"], stored=True, **row["state"])
+        return Position(identity, path, row["bytes_read"], stored=True, **row["state"])
 
     def earlier(self, path: str, identity: str) -> list[str]:
         """Return the identities of other files that were followed under a path."""
@@ -81,16 +81,16 @@ class Positions:
 
     def advance(self, before: Position, after: Position, now: datetime) -> bool:
         """Write a position, inside a write transaction; False if somebody else has moved it meanwhile."""
-        query = ImportPositions.select(ImportPositions.offset, ImportPositions.state)
+        query = ImportPositions.select(ImportPositions.bytes_read, ImportPositions.state)
         row = self._store.row(
             self._store.for_update(query.where(ImportPositions.identity == before.identity))
         )
-        present = None if row is None else (row["offset"], row["state"])
+        present = None if row is None else (row["bytes_read"], row["state"])
         if present != ((before.offset, _state(before)) if before.stored else None):
             return False
         self._store.insert_or_replace(
             ImportPositions,
-            ("identity", "path", "offset", "state", "updated_at"),
+            ("identity", "path", "bytes_read", "state", "updated_at"),
             [(after.identity, after.path, after.offset, dump_json(_state(after)), utc_text(now))],
         )
         return True

@@ -290,3 +290,29 @@ def _follower(folder: Path, log: Path) -> subprocess.Popen[bytes]:
     assert process.stdout is not None
     assert process.stdout.readline() == b"polled\n"
     return process
+
+
+def test_a_file_that_may_not_be_read_is_reported_once(
+    log: Path, follower: TelemetryFollower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(log, call(0))
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    (bad,) = follower.poll().rejected
+    assert (bad.file, bad.problem) == (str(log), "cannot be read: no permission")
+    assert follower.poll().rejected == []
+
+
+def test_following_works_on_postgresql(log: Path, open_engine: OpenEngine, postgres_url: str) -> None:
+    engine = open_engine(postgres_url)
+    follower = engine.follow(str(log))
+    (unnamed,) = dumped([traces(span(1000, gen_ai__operation__name="execute_tool"))])
+    for content in (call(0) + unnamed + b"\n", call(1), call(2)[:50], call(2)[50:] + b"nonsense\n"):
+        append(log, content)
+        follower.poll()
+    follower.close()
+    (named,) = dumped([traces(span(1001, **CHAT))])
+    report = engine.import_lines([named], format="auto")
+    assert report.waiting == 0
+    assert tokens(engine) == 3
+    assert sum(found.get("tool_calls", 0) for found in metrics(engine).values()) == 1
+    assert not engine.verify().problems

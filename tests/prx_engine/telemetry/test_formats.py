@@ -3,14 +3,15 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
+from typing import get_args
 
 import pytest
 
 from prx_engine import Engine
-from prx_engine.configuration import TelemetrySettings
+from prx_engine.configuration import TelemetrySettings, TelemetrySource
 from prx_engine.errors import InvalidInput
 from prx_engine.telemetry.formats import State
-from prx_engine.telemetry.registry import FORMATS, FileReader, recognised
+from prx_engine.telemetry.registry import FORMAT_NAMES, FORMATS, FileReader, recognised
 from prx_engine.telemetry.values import parse
 from tests.support.clock import ManualClock
 from tests.support.engines import OpenEngine
@@ -182,3 +183,8 @@ def _changed(value: object, replacements: Sequence[object]) -> list[object]:
                 [*value[:place], changed, *value[place + 1 :]] for changed in _changed(item, replacements)
             ]
     return found
+
+
+def test_the_configuration_knows_the_same_formats() -> None:
+    allowed = TelemetrySource.model_fields["format"].annotation
+    assert set(get_args(allowed)) == set(FORMAT_NAMES)

@@ -15,6 +15,10 @@ class Distinct:
         self._recent: set[int] = set()
         self._file: sqlite3.Connection | None = None
 
+    def __del__(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
     def add(self, name: str) -> None:
         """Add a name."""
         self._recent.add(hash(name))  # 64 bits: as good as different for different names

@@ -320,11 +320,10 @@ class _Run:
 def _version(path: Path, status: os.stat_result) -> str:
     """Return what changes whenever the content of a file does."""
     parts = [identity_of(status), status.st_size, status.st_mtime_ns]
-    try:
-        log = os.stat(f"{path}-wal")  # what is new in a database may still be beside it
-        parts += [log.st_size, log.st_mtime_ns]
-    except OSError:
-        pass
+    if path.suffix == ".db":
+        with suppress(OSError):
+            log = os.stat(f"{path}-wal")  # what is new in a database may still be beside it
+            parts += [log.st_size, log.st_mtime_ns]
     return ":".join(map(str, parts))
 
 

@@ -106,7 +106,7 @@ def contents(path: Path, file: IO[bytes]) -> Iterator[Line]:
     Raises:
         InvalidInput: if the file as a whole is damaged, or nothing that can be read.
     """
-    if is_sqlite(path):
+    if is_sqlite(file):
         yield from numbered(chat_sessions(path))
         return
     try:

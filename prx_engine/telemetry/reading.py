@@ -8,7 +8,6 @@ import io
 import json
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from pathlib import Path
 from typing import IO, Any, Final, NamedTuple, cast
 
 from prx_engine.errors import InvalidInput
@@ -98,10 +97,9 @@ class _Zstandard(io.RawIOBase):
         return size
 
 
-def is_sqlite(path: Path) -> bool:
-    """Tell whether a file is a database of SQLite."""
-    with open(path, "rb") as file:
-        return kind_of(file.read(len(_SQLITE))) == "sqlite"
+def is_sqlite(file: IO[bytes]) -> bool:
+    """Tell whether a file that is at its beginning is a database of SQLite."""
+    return kind_of(_peek(file)) == "sqlite"
 
 
 def lines_of(file: IO[bytes]) -> Iterator[Line]:

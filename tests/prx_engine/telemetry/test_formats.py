@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -144,6 +145,29 @@ def test_lines_of_other_types_reach_the_database_or_are_refused(sample: Sample, 
     lines = [_dumped(changed) for line in sample.lines for changed in _changed(parse(line), replacements)]
     engine.import_lines([sample.lines[0], *lines], format=sample.name)
     assert not engine.verify().problems
+
+
+@EVERY_FORMAT
+def test_marks_and_line_ends_of_other_systems_are_read(
+    sample: Sample, engine: Engine, tmp_path: Path
+) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + b"\r\n".join(sample.lines))
+    assert engine.import_file(path).refused == 0
+    assert metrics(engine) == sample.expected
+
+
+@EVERY_FORMAT
+def test_other_encodings_are_refused(sample: Sample, engine: Engine, tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b"\n".join(sample.lines).decode().encode("utf-16"))
+    (bad,) = engine.import_file(path).rejected
+    assert bad.problem == "text in UTF-16; save it as UTF-8"
+    # One line in Latin-1 among the others: that one is bad.
+    path.write_bytes(b"\n".join([*sample.lines, b'{"text": "caf\xe9"}']))
+    (bad,) = engine.import_file(path).rejected
+    assert bad.line == len(sample.lines) + 1
+    assert metrics(engine) == sample.expected
 
 
 def test_what_is_of_no_format_is_said(engine: Engine) -> None:

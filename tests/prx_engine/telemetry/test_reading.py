@@ -3,6 +3,8 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -167,6 +169,17 @@ def test_places_are_files_folders_and_globs(tmp_path: Path) -> None:
     assert names(".") == ["a.jsonl", "b.jsonl", "c.txt", "deep/f.jsonl"]
     assert names("none-*.jsonl") == []
     assert not any(place.named for place in places(".", tmp_path))
+
+
+def test_a_pipe_is_read(engine: Engine, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    content = gzip.compress(b"".join(line + b"\n" for line in NATIVE.lines))
+    writer = threading.Thread(target=pipe.write_bytes, args=[content])
+    writer.start()
+    assert engine.import_file(pipe).refused == 0
+    writer.join()
+    assert metrics(engine) == NATIVE.expected
 
 
 def test_progress_is_told_in_bytes_of_the_file(engine: Engine, tmp_path: Path) -> None:

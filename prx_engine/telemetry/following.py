@@ -122,7 +122,8 @@ class TelemetryFollower:
             self._rotated(run, path, "", source)
             return
         identity, version = identity_of(status), _version(path, status)
-        self._rotated(run, path, identity, source)
+        if place.named:  # in a folder, rotated files are found by themselves
+            self._rotated(run, path, identity, source)
         if self._unchanged.get(path) == version or self._foreign.get(path) == version:
             return
         if (
@@ -146,20 +147,22 @@ class TelemetryFollower:
         if before == identity:
             return
         self._current[path] = identity
+        earlier = [before] if before else run.positions.earlier(str(path), identity)
+        since = [self._absent.pop(path)] if path in self._absent else []
+        if not identity:
+            self._absent[path] = time.time_ns()
+        if not earlier and not since:
+            return
         beside = _beside(path)
-        since: list[int] = []
-        for other in [before] if before else run.positions.earlier(str(path), identity):
+        for other in earlier:
             rotated = beside.get(other)
             self._late[other] = _Late(rotated.path if rotated else path, path, source, _LATE_POLLS)
             modified = rotated.modified if rotated else self._modified(other)
             since += [] if modified is None else [modified]
-        if path in self._absent:
-            since.append(self._absent.pop(path))
-        if not identity:
-            self._absent[path] = time.time_ns()
         # Files that came and went between two polls are no older than the one that was followed before.
         for other, file in sorted(beside.items(), key=lambda item: item[1].modified):
-            if since and file.modified >= min(since) and other != identity and other not in self._late:
+            known = other == identity or other in self._late
+            if since and file.modified >= min(since) and not known and has_telemetry(file.path):
                 self._late[other] = _Late(file.path, path, source, polls=1)
 
     def _modified(self, identity: str) -> int | None:

@@ -125,6 +125,19 @@ def test_a_file_rotated_away_while_nobody_looked_is_read_to_its_end(
     assert tokens(open_engine()) == 3
 
 
+def test_files_beside_a_rotated_one_are_read_only_if_they_are_telemetry(
+    engine: Engine, log: Path, follower: TelemetryFollower
+) -> None:
+    append(log, call(0))
+    follower.poll()
+    log.rename(log.with_suffix(".jsonl.1"))
+    append(log.with_suffix(".lock"), b"4711\n")
+    append(log.with_suffix(".jsonl.2"), call(1))  # came and went between two polls
+    append(log, call(2))
+    assert follower.poll().refused == 0
+    assert tokens(engine) == 3
+
+
 def test_what_was_written_just_before_the_file_was_removed_is_read(
     engine: Engine, log: Path, follower: TelemetryFollower
 ) -> None:

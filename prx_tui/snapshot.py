@@ -86,8 +86,8 @@ class Snapshot:
 
     @property
     def next_check_at(self) -> datetime | None:
-        """When the next check of any experiment is due."""
-        return min((one.next_check_at for one in self.active if one.next_check_at), default=None)
+        """When the next check of any experiment is due, a promoted change that is watched included."""
+        return min((one.next_check_at for one in self.experiments if one.next_check_at), default=None)
 
 
 class Reader:
@@ -149,6 +149,12 @@ class Reader:
             ]
             self._ended = tuple(sorted(ended, key=lambda one: one.created_at, reverse=True))
             self._ended_key = key
+        else:
+            # But the watch over a promoted change goes on from look to look without one.
+            self._ended = tuple(
+                self._engine.experiment(one.experiment_id) if one.next_check_at else one
+                for one in self._ended
+            )
         known = {one.experiment_id for one in active}
         # One that ended between the two readings is in both; as ended it is the newer news.
         ended_ids = {one.experiment_id for one in self._ended} & known

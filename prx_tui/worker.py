@@ -270,6 +270,11 @@ def _words(error: Exception) -> str:
 
 
 def worth_telling(results: Sequence[CheckResult]) -> list[CheckResult]:
-    """Return the results that an operator wants to hear of."""
-    told = ("concluded", "verdict", "extended", "look", "rolled_back")
-    return [one for one in results if one.outcome in told]
+    """Return the results that an operator wants to hear of: a look that decides nothing is none."""
+    told = ("concluded", "verdict", "extended", "rolled_back")
+    return [one for one in results if one.outcome in told or is_stuck(one)]
+
+
+def is_stuck(result: CheckResult) -> bool:
+    """Tell whether a promoted change does harm, and yet could not be rolled back."""
+    return result.outcome == "watched" and result.look is not None and result.look.significant

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from textual import on
@@ -14,13 +15,19 @@ from prx_tui.screens.base import bindings
 from prx_tui.screens.targeting import TargetScreen
 from prx_tui.snapshot import Snapshot, View
 from prx_tui.view import experiment as view
+from prx_tui.view.course import fitness_chart, sequential_picture
 from prx_tui.view.spans import Line, Span, fit, line, wrap
 from prx_tui.view.status import notices
+from prx_tui.view.story import full_story, story
 from prx_tui.widgets.lines import Lines, Scroller
 from prx_tui.widgets.tab_bar import TabBar
 
-TABS: Final = ("dimensions", "looks", "changes", "events")
+TABS: Final = ("dimensions", "fitness", "boundary", "looks", "changes", "events", "why")
+_IN_SIGHT: Final = frozenset({"fitness", "why"})
+"""What a terminal of some height shows above the tabs."""
+
 _WIDE: Final = 150
+_TALL: Final = 30
 _CHART_SHARE: Final = 3
 _LOWEST_CHART: Final = 5
 _TALLEST_CHART: Final = 20
@@ -71,9 +78,29 @@ class ExperimentScreen(TargetScreen):
         top = self._top(snapshot, experiment, details, width)
         self.lines("#title").show([line(" ", one) for one in top[:2]])
         self.lines("#story").show([line(" ", one) for one in top[2:]])
-        self._show_chart(snapshot, experiment, details, len(top), width)
-        self.query_one(TabBar).show_tabs([(name, "") for name in TABS], self.tab, width)
-        self.lines("#content").show(self._content(experiment, details, width))
+        charts = self._charts(snapshot, experiment, details, len(top), width) if self._is_tall else []
+        space: list[Line] = [()] if self._is_tall else []
+        self.lines("#chart").show([*(space if charts else []), *charts, *space])
+        if self.tab not in self.tabs:
+            self.tab = TABS[0]
+        self.query_one(TabBar).show_tabs([(name, "") for name in self.tabs], self.tab, width)
+        self.lines("#content").show(self._content(snapshot, experiment, details, width))
+
+    @property
+    def tabs(self) -> tuple[str, ...]:
+        """The tabs: what has no room above them has one of its own."""
+        above = _IN_SIGHT if self._is_tall else frozenset()
+        if self._is_tall and self._is_wide:
+            above |= {"boundary"}
+        return tuple(tab for tab in TABS if tab not in above)
+
+    @property
+    def _is_tall(self) -> bool:
+        return self.app.size.height >= _TALL
+
+    @property
+    def _is_wide(self) -> bool:
+        return self.app.size.width >= _WIDE
 
     def _details(self, snapshot: Snapshot) -> ExperimentDetails | None:
         details = snapshot.details
@@ -85,69 +112,69 @@ class ExperimentScreen(TargetScreen):
         now = self.clock_now or snapshot.now
         found = notices(experiment, now, enabled=snapshot.enabled)
         lines = [view.title(experiment, found, width), view.lifecycle_bar(experiment, now, width)]
-        if self.app.size.height >= 30:
+        if self._is_tall:
             lines.append(())
-        paragraphs = view.story(
-            experiment, now, enabled=snapshot.enabled, decides=snapshot.decides, details=details
+        paragraphs = story(
+            experiment,
+            now,
+            enabled=snapshot.enabled,
+            decides=snapshot.decides,
+            details=details,
+            brief=not self._is_tall,
         )
         for paragraph in paragraphs:
             lines += wrap(paragraph, width)
         return lines
 
-    def _show_chart(
+    def _charts(
         self,
         snapshot: Snapshot,
         experiment: Experiment,
         details: ExperimentDetails | None,
         above: int,
         width: int,
-    ) -> None:
-        height = self.app.size.height
-        room = height - above - _LEAST_TAB_LINES - 4
-        chart_height = min(max(height // _CHART_SHARE, _LOWEST_CHART), _TALLEST_CHART, room)
-        points = snapshot.trends.get(experiment.experiment_id, ())
-        lines: list[Line] = []
-        if chart_height >= _LOWEST_CHART:
-            lines = self._charts(experiment, details, points, width, chart_height)
-        airy = height >= 30
-        self.lines("#chart").show([*([()] if airy and lines else []), *lines, *([()] if airy else [])])
-
-    def _charts(
-        self,
-        experiment: Experiment,
-        details: ExperimentDetails | None,
-        points: object,
-        width: int,
-        height: int,
     ) -> list[Line]:
-        looks = details.looks if details else []
-        if width < _WIDE:
-            return view.fitness_chart(experiment, points, width, height)  # type: ignore[arg-type]
-        left = width * 3 // 5
-        fitness = view.fitness_chart(experiment, points, left, height)  # type: ignore[arg-type]
-        boundary = view.boundary_chart(looks, width - left - 2, height)
-        if not boundary:
-            return view.fitness_chart(experiment, points, width, height)  # type: ignore[arg-type]
-        return [
-            line(fit(a, left), "  ", b)
-            for a, b in zip(fitness or [()] * len(boundary), boundary, strict=False)
-        ]
+        """Return the charts above the tabs; nothing without room for them."""
+        size = self.app.size.height
+        height = min(size // _CHART_SHARE, _TALLEST_CHART, size - above - _LEAST_TAB_LINES - 4)
+        points = snapshot.trends.get(experiment.experiment_id, ())
+        if height < _LOWEST_CHART:
+            return []
+        if not self._is_wide or details is None:
+            return fitness_chart(experiment, points, width, height)
+        left = width * 11 // 20
+        now = self.clock_now or snapshot.now
+        fitness = fitness_chart(experiment, points, left, height)
+        picture = sequential_picture(details, now, width - left - 3, height)
+        padded = [*fitness, *[()] * (len(picture) - len(fitness))]
+        picture += [()] * (len(padded) - len(picture))
+        return [line(fit(one, left), "   ", other) for one, other in zip(padded, picture, strict=True)]
 
-    def _content(self, experiment: Experiment, details: ExperimentDetails | None, width: int) -> list[Line]:
+    def _content(
+        self, snapshot: Snapshot, experiment: Experiment, details: ExperimentDetails | None, width: int
+    ) -> list[Line]:
         width -= 2
+        now = self.clock_now or snapshot.now
+        height = min(self.query_one(Scroller).size.height or self.app.size.height // 2, _TALLEST_CHART)
         if self.tab == "changes":
-            lines: list[Line] = []
-            for change in view.change_lines(
-                experiment.control, experiment.treatment, details.changes if details else ()
-            ):
-                lines += wrap(change, width, "  ")
+            changes = details.changes if details else ()
+            lines = _wrapped(view.change_lines(experiment.control, experiment.treatment, changes), width)
+        elif self.tab == "fitness":
+            points = snapshot.trends.get(experiment.experiment_id, ())
+            lines = fitness_chart(experiment, points, width, height)
+            lines = lines or [line(Span("No session was scored yet.", "dim"))]
+        elif self.tab == "why":
+            paragraphs = full_story(
+                experiment, now, enabled=snapshot.enabled, decides=snapshot.decides, details=details
+            )
+            lines = [piece for one in paragraphs for piece in [*wrap(one, width), ()]]
         elif details is None:
             lines = [line(Span("Reading…", "dim"))]
         elif self.tab == "dimensions":
-            sessions: list[Line] = []
-            for paragraph in view.sessions_line(experiment, details):
-                sessions += wrap(paragraph, width, "  ")
+            sessions = _wrapped(view.sessions_line(experiment, details), width)
             lines = [*view.dimension_lines(details, width), (), *sessions]
+        elif self.tab == "boundary":
+            lines = sequential_picture(details, now, width, height)
         elif self.tab == "looks":
             lines = view.look_lines(details, width)
         else:
@@ -161,12 +188,16 @@ class ExperimentScreen(TargetScreen):
         self._set_tab(event.name)
 
     def action_next_tab(self) -> None:
-        self._set_tab(TABS[(TABS.index(self.tab) + 1) % len(TABS)])
+        self._set_tab(self.tabs[(self.tabs.index(self.tab) + 1) % len(self.tabs)])
 
     def action_previous_tab(self) -> None:
-        self._set_tab(TABS[TABS.index(self.tab) - 1])
+        self._set_tab(self.tabs[self.tabs.index(self.tab) - 1])
 
     def _set_tab(self, tab: str) -> None:
         self.tab = tab
         self.query_one(Scroller).scroll_home(animate=False)
         self.refresh_all()
+
+
+def _wrapped(lines: Sequence[Line], width: int) -> list[Line]:
+    return [piece for one in lines for piece in wrap(one, width, "  ")]

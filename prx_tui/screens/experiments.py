@@ -17,9 +17,9 @@ from prx_tui.snapshot import MOST_OF_A_STATUS, Snapshot
 from prx_tui.text import safe_text
 from prx_tui.view import experiments as view
 from prx_tui.view.columns import Row
-from prx_tui.view.experiment import fitness_chart, story
 from prx_tui.view.spans import Line, Span, fit, line, wrap
 from prx_tui.view.status import ATTENTION_GLYPH
+from prx_tui.view.story import story
 from prx_tui.widgets.lines import Lines
 from prx_tui.widgets.row_table import RowTable
 from prx_tui.widgets.tab_bar import TabBar
@@ -146,6 +146,8 @@ class ExperimentsScreen(TargetScreen):
         height = min(room - len(lines) - 1, _TALLEST_CHART)
         points = snapshot.trends.get(experiment.experiment_id, ())
         if height >= _LOWEST_CHART and points:
+            from prx_tui.view.course import fitness_chart
+
             lines += [(), *fitness_chart(experiment, points, width, height)]
         return lines
 

@@ -17,23 +17,16 @@ from prx_engine.records import (
     Experiment,
     ExperimentDetails,
     FitnessScore,
-    Forecast,
     Look,
-    TrendPoint,
     Variant,
 )
-from prx_tui.forecast import forecast_sentence
-from prx_tui.formatting import NONE, half_up, hours, moment, p_value, percent
+from prx_tui.formatting import NONE, half_up, moment, p_value, percent
 from prx_tui.text import safe_lines, safe_text
-from prx_tui.view.chart import Axis, Series, chart
 from prx_tui.view.columns import GAP
 from prx_tui.view.experiments import interval_words
 from prx_tui.view.spans import Line, Span, Tone, fit, join_fitting, line, width_of, wrap
 from prx_tui.view.status import (
-    CHECK_GRACE,
     Notice,
-    conclusion_words,
-    notices,
     status_cell,
 )
 
@@ -77,44 +70,6 @@ def lifecycle_bar(experiment: Experiment, now: datetime, width: int) -> Line:
     return join_fitting(pieces, width)
 
 
-def story(
-    experiment: Experiment,
-    now: datetime,
-    *,
-    enabled: bool = True,
-    decides: bool = True,
-    details: ExperimentDetails | None = None,
-) -> list[Line]:
-    """Return what happens next and why, the most urgent first; each line is a short paragraph.
-
-    Args:
-        experiment: as it stands.
-        now: by the engine's clock.
-        enabled: whether experiments are switched on.
-        decides: whether a check may conclude alone.
-        details: say why an ended experiment ended and what the rest may bring, once they are read.
-    """
-    found = [
-        line(Span(f"▲ {notice.head} ", "attention"), notice.text)
-        for notice in notices(experiment, now, enabled=enabled)
-    ]
-    if not experiment.active:
-        return [*found, *_ending(experiment, now, end_reason(details.events) if details else "")]
-    if not enabled:
-        off = (
-            "Experiments are switched off in the configuration:"
-            " nothing is checked, and all sessions get the defaults."
-        )
-        return [*found, line(Span(off, "attention"))]
-    if experiment.held:
-        return [*found, *_standing(experiment)]
-    return [
-        *found,
-        line(_next_check(experiment, now), *_spaced(_standing(experiment))),
-        _fate(experiment, now, decides, details.forecast if details else None),
-    ]
-
-
 def sessions_line(experiment: Experiment, details: ExperimentDetails | None) -> list[Line]:
     """Return how many sessions each arm has, and whether the arms are comparable."""
     needed = experiment.parameters.experiments.min_sample_size
@@ -156,44 +111,6 @@ def _arms(experiment: Experiment) -> list[tuple[str, Tone, FitnessScore, int]]:
         ("control", "control", experiment.control_fitness, experiment.control_sessions),
         ("treatment", "treatment", experiment.treatment_fitness, experiment.treatment_sessions),
     ]
-
-
-def fitness_chart(
-    experiment: Experiment, points: Sequence[TrendPoint], width: int, height: int
-) -> list[Line]:
-    """Return the course of both arms' fitness over time as a chart; empty if there is nothing to draw."""
-    least = experiment.parameters.fitness.min_sessions_for_score
-    # The means of a handful of sessions jump about and would set the scale for all that follows.
-    steady = [p for p in points if min(p.control_sessions, p.treatment_sessions) >= least]
-    points = steady if len(steady) > 1 else points
-    if not points:
-        return []
-    created = experiment.created_at
-    last = points[-1].at
-    end = max(experiment.converged_at or min(experiment.planned_end_at, last + (last - created) / 2), last)
-    series = [
-        Series("control", [(_days(p.at, created), p.control) for p in points], "control", dashed=True),
-        Series("treatment", [(_days(p.at, created), p.treatment) for p in points], "treatment"),
-    ]
-    span = _days(end, created)
-    days = [created + span * _DAY * share for share in (0.0, 0.5, 1.0)]
-    form = "%-d %b %H:%M" if span < 3 else "%-d %b"
-    axis = Axis(0.0, span, [(_days(day, created), day.strftime(form)) for day in days])
-    return chart(series, axis, width, height)
-
-
-def boundary_chart(looks: Sequence[Look], width: int, height: int) -> list[Line]:
-    """Return z of each look against the boundary that it had to cross."""
-    held = [look for look in looks if look.z is not None and math.isfinite(look.z)]
-    if len(held) < 2:
-        return []
-    top = 5.0
-    series = [
-        Series("boundary", [(look.k, min(look.boundary, top)) for look in looks], "dim", dashed=True),
-        Series("|z|", [(look.k, min(abs(look.z or 0.0), top)) for look in held], "treatment"),
-    ]
-    ticks = [(float(looks[0].k), f"look {looks[0].k}"), (float(looks[-1].k), str(looks[-1].k))]
-    return chart(series, Axis(looks[0].k, looks[-1].k, ticks), width, height)
 
 
 # Tabs
@@ -302,134 +219,12 @@ def event_lines(events: Sequence[Event], width: int) -> list[Line]:
     return lines or [line(Span("Nothing has happened yet.", "dim"))]
 
 
-def end_reason(events: Sequence[Event]) -> str:
-    """Return why an experiment ended, from its log; empty if nobody said."""
-    ended = next((event for event in events if event.action in ("converged", "cancelled")), None)
-    return safe_text(ended.reason, 300) if ended else ""
-
-
-# What happens next
+# The bar
 
 
 def _decision(experiment: Experiment) -> str:
     name = safe_text(experiment.decision_id or NONE, 24)
     return name if name.casefold().startswith("decision") else f"decision {name}"
-
-
-def _next_check(experiment: Experiment, now: datetime) -> str:
-    due = experiment.next_check_at
-    if due is None:
-        return "No further check is due."
-    if due > now:
-        return f"Next check in {hours(due - now)}."
-    return "The check is due now." if now < due + CHECK_GRACE else f"The check was due {moment(due)}."
-
-
-def _standing(experiment: Experiment) -> list[Line]:
-    """Return what the next look needs, or what the last one found."""
-    look = experiment.last_look
-    if look is None:
-        return [line(_collecting(experiment))]
-    lead = "leads by" if look.lift > 0 else "trails by"
-    arms = f"Treatment {lead} {percent(abs(look.lift))}" if look.lift else "The arms are equal"
-    level = p_value(look.alpha_threshold)
-    if look.p_value is None:
-        return [line(f"{arms}.")]
-    if look.significant:
-        small = percent(experiment.parameters.experiments.min_effect_size)
-        enough = f"; at least {small} is worth a promotion" if experiment.active else ""
-        return [
-            line(f"{arms}, p = {p_value(look.p_value)} reaches the {level} needed at look {look.k}{enough}.")
-        ]
-    return [
-        line(f"{arms} at look {look.k}, but p = {p_value(look.p_value)} had to reach {level}: not decided.")
-    ]
-
-
-def _collecting(experiment: Experiment) -> str:
-    needed = experiment.parameters.experiments.min_sample_size
-    control, treatment = experiment.control_fitness.sessions, experiment.treatment_fitness.sessions
-    if min(control, treatment) >= needed:
-        return f"Both arms have the {needed} scored sessions of a first look ({control} and {treatment})."
-    return (
-        f"A first look needs {needed} scored sessions in each arm;"
-        f" control has {control}, treatment {treatment}."
-    )
-
-
-def _fate(experiment: Experiment, now: datetime, decides: bool, forecast: Forecast | None) -> Line:
-    """Return what happens at the planned end and when the sessions suffice."""
-    left = experiment.planned_end_at - now
-    end = f"Planned end {_date(experiment.planned_end_at)}" + (
-        f", in {hours(left)}" if left > timedelta() else ""
-    )
-    if experiment.planned_end_at < experiment.max_end_at:
-        words = f"{end}; undecided then, it is extended, until {_date(experiment.max_end_at)} at most."
-    else:
-        words = f"{end}, the maximum; undecided then, control stays."
-    if not decides:
-        words += " A conclusion waits for you as a verdict: the engine may not decide alone."
-    outlook = f"{forecast_sentence(forecast, experiment)} " if forecast else _rough_forecast(experiment, now)
-    return line(Span(f"{outlook}{words}", "dim"))
-
-
-def _rough_forecast(experiment: Experiment, now: datetime) -> str:
-    """Return when both arms will have their sessions if they come as they did."""
-    needed = experiment.parameters.experiments.min_sample_size
-    scored = min(experiment.control_fitness.sessions, experiment.treatment_fitness.sessions)
-    age = (now - experiment.created_at) / _DAY
-    if scored >= needed or scored < _ENOUGH_FOR_A_RATE or age <= 0:
-        return ""
-    rate = scored / age
-    there = now + (needed - scored) / rate * _DAY if rate else None
-    if there is None or there > experiment.max_end_at:
-        return f"At {_rate(rate)} sessions a day and arm {needed} are not reached before the maximum. "
-    return f"At {_rate(rate)} sessions a day and arm {needed} are reached on {_date(there)}. "
-
-
-def _rate(rate: float) -> str:
-    return half_up(rate, 0 if rate >= 10 else 1)
-
-
-def _ending(experiment: Experiment, now: datetime, reason: str) -> list[Line]:
-    assert experiment.converged_at is not None
-    ago = hours(now - experiment.converged_at)
-    words = conclusion_words(experiment.conclusion)
-    head = line(Span(f"{experiment.status.capitalize()} {ago} ago", "strong"))
-    if experiment.status != "cancelled":
-        head = line(head, Span(f": {words}", "strong"))
-    lines = [line(head, f". {_sentence(reason)}" if reason else ".")]
-    consequence = _consequence(experiment)
-    return [*lines, line(consequence)] if consequence else lines
-
-
-def _sentence(text: str) -> str:
-    """Return a reason as a sentence; a name in it may begin small, so only the first letter changes."""
-    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '!', '?', '…')) else '.'}"
-
-
-def _consequence(experiment: Experiment) -> str:
-    note = safe_text(experiment.promotion_note or "", 400)
-    if experiment.promotion == "pending":
-        why = note or "the agent's own host applies it"
-        return f"The promotion is pending: {why}; p applies it now."
-    if experiment.promotion == "applied":
-        default = f"The treatment is the default of {experiment.layer} now; R rolls it back."
-        return f"{default} {_sentence(note)}" if note else default
-    if experiment.promotion == "rolled_back":
-        return "The promotion was rolled back: what was there before is the default again."
-    if experiment.promotion == "conflict":
-        return ""
-    if experiment.winner == "treatment":
-        return "There was nothing to write: the treatment changes no key and no file."
-    return f"Nothing changes: {experiment.layer} stays as it was."
-
-
-def _spaced(lines: Sequence[Line]) -> list[Line]:
-    return [line(" ", one) for one in lines]
-
-
-# The bar
 
 
 def _stages(experiment: Experiment) -> Line:

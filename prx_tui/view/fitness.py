@@ -74,7 +74,7 @@ def history_chart(history: Sequence[HistoryDay], threshold: float, width: int, h
                 f"alert {half_up(threshold, 2)}",
                 [(0.0, threshold), (last, threshold)],
                 "attention",
-                dashed=True,
+                dash=2,
             ),
         )
     ticks = [(float(i), _day_words(history[i].day)) for i in (0, len(history) // 2, len(history) - 1)]

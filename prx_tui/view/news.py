@@ -17,4 +17,8 @@ def check_words(result: CheckResult) -> str:
         return f"{name} has a verdict: {conclusion_words(result.conclusion)}. It waits for you."
     if result.outcome == "rolled_back":
         return f"{name} was rolled back: {safe_text(result.reason, 200)}"
+    if result.outcome == "extended":
+        return f"{name} was extended: {safe_text(result.reason, 200)}"
+    if result.outcome == "watched":
+        return f"{name} could not be rolled back: {safe_text(result.reason, 300)}"
     return f"{name} was checked: {safe_text(result.reason, 200)}"

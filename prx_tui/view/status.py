@@ -48,12 +48,14 @@ class Notice(NamedTuple):
         short: fits into a table.
         head: says what it is.
         text: says more, and what to do.
+        more: what one may want to know beside that.
     """
 
     rank: int
     short: str
     head: str
     text: str
+    more: str = ""
 
 
 def conclusion_words(conclusion: Conclusion | None) -> str:
@@ -95,8 +97,8 @@ def _verdict(experiment: Experiment) -> list[Notice]:
             0,
             f"verdict: {words}",
             f"Verdict: {words}.",
-            "The engine may not decide alone here, so it waits for you:"
-            " p promotes the treatment, r rejects it, e lets it run on.",
+            "It waits for you: p promotes the treatment, r rejects it, e lets it run on.",
+            "The engine may not decide alone here.",
         )
     ]
 
@@ -114,9 +116,9 @@ def _blocks(experiment: Experiment) -> list[Notice]:
                 "ratio mismatch",
                 "Sample ratio mismatch:",
                 f"{experiment.control_sessions} + {experiment.treatment_sessions}"
-                f" sessions where {_share(1 - split)} : {_share(split)} was planned, so the arms cannot be"
-                " compared. Nothing is promoted by itself; find out which sessions go missing, or cancel."
-                + won,
+                f" sessions where {_share(1 - split)} : {_share(split)} was planned."
+                " Find out which sessions go missing, or cancel.",
+                f"The arms cannot be compared, so nothing is promoted by itself.{won}",
             )
         )
     if "attrition" in experiment.blocked_by:
@@ -125,31 +127,36 @@ def _blocks(experiment: Experiment) -> list[Notice]:
                 1,
                 "attrition",
                 "Attrition:",
-                "one arm loses more sessions before they are scored than the other, so the arms"
-                " cannot be compared. Nothing is promoted by itself; find out why, or cancel." + won,
+                "one arm loses more sessions before they are scored than the other. Find out why, or cancel.",
+                f"The arms cannot be compared, so nothing is promoted by itself.{won}",
             )
         )
     return found
 
 
 def _promotion(experiment: Experiment) -> list[Notice]:
+    note = safe_text(experiment.promotion_note or "", 400)
+    if experiment.promotion == "applied" and note:
+        return [
+            Notice(
+                0,
+                "not rolled back",
+                "Still promoted:",
+                f"{note.rstrip('.')}. Mend that, then R tries to roll it back again.",
+            )
+        ]
     if experiment.promotion != "conflict":
         return []
+    what = note or "somebody has changed what the treatment changes"
     return [
         Notice(
             0,
             "promotion conflict",
             "Promotion conflict:",
-            f"{_conflict_words(experiment)}, so nothing was written."
-            " Look at the changes, mend the target, then p tries again;"
-            " `prx evolution experiments promote --force` overwrites it.",
+            f"{what}, so nothing was written. Look at the changes, mend the target, then p tries again.",
+            "`prx evolution experiments promote --force` overwrites it.",
         )
     ]
-
-
-def _conflict_words(experiment: Experiment) -> str:
-    note = safe_text(experiment.promotion_note or "", 400)
-    return note or "somebody has changed what the treatment changes"
 
 
 def _overdue(experiment: Experiment, now: datetime, enabled: bool) -> list[Notice]:

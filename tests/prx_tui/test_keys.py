@@ -127,11 +127,20 @@ async def test_the_tabs_of_an_experiment_and_scrolling_in_them(place: OpenPlace)
         screen = board.screen
         assert isinstance(screen, ExperimentScreen)
         assert "response_relevance" in screen_text(board)
-        for tab, shown in (("looks", "p / needs"), ("changes", "router.retries"), ("events", "by engine")):
-            await press(pilot, "]")
+        for tab, shown in (
+            ("fitness", "┤"),
+            ("boundary", "control wins"),
+            ("looks", "p / needs"),
+            ("changes", "router.retries"),
+            ("why", "it is extended, until"),
+            ("events", "by engine"),
+        ):
+            await press(pilot, *(["["] if tab == "events" else ["]", "]"] if tab == "why" else ["]"]))
             await pilot.pause()
             assert screen.tab == tab
             assert shown in screen_text(board), tab
+        await press(pilot, "]", "]")
+        assert screen.tab == "dimensions"
         pager = screen.pager()
         await press(pilot, "j", "j")
         assert pager.scroll_offset.y == 2
@@ -141,8 +150,16 @@ async def test_the_tabs_of_an_experiment_and_scrolling_in_them(place: OpenPlace)
         assert pager.scroll_offset.y > 2
         await press(pilot, "g")
         assert pager.scroll_offset.y == 0
-        await press(pilot, "[", "[", "[", "[")
-        assert screen.tab == "events"
+        # A larger terminal shows above the tabs what had one of its own.
+        await press(pilot, "]")
+        await pilot.resize_terminal(120, 40)
+        await pilot.pause()
+        assert screen.tab == "dimensions"
+        assert " ".join(screen.tabs) == "dimensions boundary looks changes events"
+        await pilot.resize_terminal(200, 60)
+        await pilot.pause()
+        assert " ".join(screen.tabs) == "dimensions looks changes events"
+        assert "control wins" in screen_text(board)
 
 
 async def test_the_span_of_the_history(place: OpenPlace) -> None:

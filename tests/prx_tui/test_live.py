@@ -84,7 +84,7 @@ async def test_scroll_and_tab_of_an_open_experiment_stay_when_it_changes(place: 
         await settled(pilot)
         screen = board.screen
         assert isinstance(screen, ExperimentScreen)
-        await press(pilot, "]", "j", "j", "j")
+        await press(pilot, "]", "[", "j", "j", "j")
         spot.engine.extend(screen.experiment_id, 24, "more time")
         target = screen.experiment_id
 
@@ -93,7 +93,7 @@ async def test_scroll_and_tab_of_an_open_experiment_stay_when_it_changes(place: 
             return experiment is not None and experiment.extensions == 2
 
         await until(pilot, extended, "the news")
-        assert screen.tab == "looks"
+        assert screen.tab == "dimensions"
         assert screen.query_one(Scroller).scroll_offset.y == 3
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from prx_engine import Engine
 from prx_tui.app import Dashboard
+from prx_tui.screens.experiments import ExperimentsScreen
 from tests.prx_tui.conftest import POLL_SECONDS, OpenPlace, press, screen_text, settled, told, until
-from tests.prx_tui.scenes import NOW
 
 
 @pytest.fixture(autouse=True)
@@ -133,7 +133,7 @@ async def test_what_needs_attention_stands_out_and_says_what_it_is(place: OpenPl
         assert "overdue" in lines[5]
         for row in lines[3:6]:
             assert "▲" in row
-        for words in ("it waits for you", "p promotes"):
+        for words in ("It waits for you", "p promotes"):
             assert words in text
         await press(pilot, "j")
         assert "sessions where 50 % : 50 % was planned" in " ".join(screen_text(board).split())
@@ -168,19 +168,18 @@ async def test_read_only_has_no_dangerous_action_and_runs_no_check(place: OpenPl
     )
 
 
-async def test_due_checks_run_and_are_announced(place: OpenPlace) -> None:
-    spot = place("trouble")
+async def test_a_mere_look_is_marked_and_what_it_decides_is_announced(place: OpenPlace) -> None:
+    spot = place()
     board = spot.dashboard(checks=True)
     async with board.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: "Forget after a week" in told(board), "the announcement")
-        await until(
-            pilot,
-            lambda: board.snapshot and (board.snapshot.next_check_at or NOW) > spot.clock.now(),
-            "no due check",
-        )
-        looks = len(told(board).split("\n"))
-        spot.clock.advance(hours=24)
-        await until(pilot, lambda: len(told(board).split("\n")) > looks, "the next look")
+        await settled(pilot)
+        screen = board.screen
+        assert isinstance(screen, ExperimentsScreen)
+        spot.clock.advance(hours=4)
+        await until(pilot, lambda: screen.table.marked, "the mark of the looks")
+        assert told(board) == ""
+        spot.clock.advance(days=6)
+        await until(pilot, lambda: "was extended" in told(board), "the announcement")
 
 
 async def test_a_failing_check_is_shown_and_the_dashboard_goes_on(

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from prx_engine import Engine
-from prx_engine.records import CheckResult
+from prx_engine.records import CheckResult, Look
 from prx_tui.snapshot import View
-from prx_tui.worker import Checked, CheckFailed, News, Opened, Read, Trouble, Worker
+from prx_tui.worker import Checked, CheckFailed, News, Opened, Read, Trouble, Worker, worth_telling
 from tests.prx_tui.conftest import OpenPlace, Place
 
 
@@ -190,3 +190,31 @@ def test_what_another_process_holds_is_asked_for_less_and_less(
         pauses.append(worker._pause(worker._check_failures, 300.0))
         worker.read_again()
     assert pauses == [1.0, 2.0, 4.0]
+
+
+def test_the_watch_over_a_promoted_change_is_checked_when_it_is_due(place: OpenPlace, start: Any) -> None:
+    spot = place()
+    _, post = start(spot.open, checks=True)
+    post.next(Checked)
+    for one in spot.engine.experiments():
+        spot.engine.cancel(one.experiment_id)
+    made = spot.engine.create_experiment("L1", {"config": {"a.b": 1}}, hypothesis="b is 1")
+    promoted = spot.engine.promote(made.experiment_id)
+    due = promoted.next_check_at
+    assert due is not None
+    post.next(Read, lambda news: not news.snapshot.active and news.snapshot.next_check_at == due)
+    spot.clock.set(due)
+    results = post.next(Checked, lambda news: any(one.outcome == "watched" for one in news.results)).results
+    assert worth_telling(results) == []
+    later = post.next(Read, lambda news: news.snapshot.next_check_at != due).snapshot
+    assert later.next_check_at > due
+
+
+def test_a_look_is_not_worth_telling_but_a_rollback_that_fails_is() -> None:
+    def result(outcome: str, look: Any = None) -> CheckResult:
+        return CheckResult.model_construct(outcome=outcome, look=look)
+
+    harm = Look.model_construct(significant=True)
+    kinds = ("look", "waiting", "busy", "watched", "concluded", "verdict", "extended", "rolled_back")
+    told = worth_telling([*map(result, kinds), result("watched", harm)])
+    assert [one.outcome for one in told] == ["concluded", "verdict", "extended", "rolled_back", "watched"]

@@ -95,8 +95,8 @@ def test_the_scale_does_not_make_noise_look_like_news() -> None:
     assert common_scale([None]) == FITNESS
 
 
-def curve(*values: float | None, dashed: bool = False, name: str = "one") -> Series:
-    return Series(name, [(float(x), y) for x, y in enumerate(values)], "treatment", dashed)
+def curve(*values: float | None, dash: int = 0, name: str = "one") -> Series:
+    return Series(name, [(float(x), y) for x, y in enumerate(values)], "treatment", dash)
 
 
 AXIS = Axis(0.0, 3.0, [(0.0, "1 Jun"), (3.0, "4 Jun")])
@@ -134,7 +134,7 @@ def test_nothing_is_drawn_of_nothing_or_in_no_room() -> None:
 
 def test_a_dashed_line_differs_without_colour() -> None:
     whole, dashed = (
-        "".join(plain(one) for one in chart([curve(0.5, 0.5, dashed=d)], AXIS, 60, 6)) for d in (False, True)
+        "".join(plain(one) for one in chart([curve(0.5, 0.5, dash=d)], AXIS, 60, 6)) for d in (0, 2)
     )
     assert whole != dashed
 

@@ -13,10 +13,11 @@ from prx_engine import Engine
 from prx_engine.records import Experiment, Interval, Look, Variant
 from prx_tui.operations import OPERATIONS, hours_left, state
 from prx_tui.view import experiments as listing
-from prx_tui.view.experiment import change_lines, event_lines, lifecycle_bar, look_lines, story, title
+from prx_tui.view.experiment import change_lines, event_lines, lifecycle_bar, look_lines, title
 from prx_tui.view.fitness import dimension_rows, headline, history_chart
 from prx_tui.view.spans import Line, plain
 from prx_tui.view.status import notices, status_cell
+from prx_tui.view.story import story
 from tests.support.clock import ManualClock
 
 NOW = ManualClock().now()

@@ -215,7 +215,7 @@ class Ledger:
         if not self._store.writes_alone and self._inserted() == len(ids):
             return
         query = Sessions.select(*[getattr(Sessions, c) for c in _SESSION_COLUMNS]).where(
-            Sessions.session_id << ids
+            self._store.among(Sessions.session_id, ids)
         )
         known = False
         for session_id, started_at, cluster, *scores, fitness in self._store.tuples(
@@ -314,7 +314,7 @@ class Ledger:
     def _load_reports(self, ids: list[str]) -> None:
         query = SessionReports.select(
             SessionReports.session_id, SessionReports.source, SessionReports.report
-        ).where(SessionReports.session_id << ids)
+        ).where(self._store.among(SessionReports.session_id, ids))
         for session_id, source, report in self._store.tuples(query):
             self.sessions[session_id].reports[source] = json.loads(report)
 
@@ -327,7 +327,7 @@ def stored_assignments(store: Store, ids: Iterable[str]) -> dict[str, dict[Layer
     """Return the assignments of sessions as the database has them."""
     query = Assignments.select(
         *[getattr(Assignments, c) for c in _ASSIGNMENT_COLUMNS if c != "cluster"]
-    ).where(Assignments.session_id << list(ids))
+    ).where(store.among(Assignments.session_id, ids))
     found: defaultdict[str, dict[Layer, AssignmentState]] = defaultdict(dict)
     for session_id, layer, experiment, variant, hour, assigned_at, *scores, fitness in store.tuples(query):
         found[session_id][layer] = AssignmentState(

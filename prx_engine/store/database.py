@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import sqlite3
@@ -177,6 +178,12 @@ class Store:
     def writes_alone(self) -> bool:
         """Whether a write transaction keeps all others from writing, so that no row needs a lock."""
         return not self.postgresql
+
+    def among(self, field: peewee.Field, values: Iterable[str]) -> peewee.Expression:
+        """Return the condition that a field is one of many texts, as one parameter however many there are."""
+        if self.postgresql:
+            return field == peewee.SQL("ANY(%s)", [list(values)])
+        return field.in_(peewee.SQL("(SELECT value FROM json_each(?))", [json.dumps(list(values))]))
 
     def for_update(self, query: Any) -> Any:
         """Lock the rows that a query selects until the transaction ends (SQLite has locked all already)."""

@@ -212,9 +212,11 @@ def test_the_watch_over_a_promoted_change_is_checked_when_it_is_due(place: OpenP
 
 def test_a_look_is_not_worth_telling_but_a_rollback_that_fails_is() -> None:
     def result(outcome: str, look: Any = None) -> CheckResult:
-        return CheckResult.model_construct(outcome=outcome, look=look)
+        values: dict[str, Any] = {"outcome": outcome, "look": look}
+        return CheckResult.model_construct(**values)
 
-    harm = Look.model_construct(significant=True)
+    significant: dict[str, Any] = {"significant": True}
+    harm = Look.model_construct(**significant)
     kinds = ("look", "waiting", "busy", "watched", "concluded", "verdict", "extended", "rolled_back")
     told = worth_telling([*map(result, kinds), result("watched", harm)])
     assert [one.outcome for one in told] == ["concluded", "verdict", "extended", "rolled_back", "watched"]

@@ -30,25 +30,7 @@ from prx_engine.experiments.catalog import Catalog
 from prx_engine.experiments.lifecycle import Lifecycle, Proposal
 from prx_engine.experiments.trend import trend
 from prx_engine.ids import IdSource, uuid7
-from prx_engine.records import (
-    ACTIVE,
-    Assignment,
-    CheckResult,
-    DeploymentFitness,
-    Event,
-    Experiment,
-    ExperimentDetails,
-    Forecast,
-    HistoryDay,
-    ImportReport,
-    Plan,
-    Preview,
-    Snapshot,
-    Status,
-    TrendPoint,
-    Variant,
-    Verification,
-)
+from prx_engine.records import ACTIVE, Status, Variant
 from prx_engine.store import ChangeWatch, Store, default_database
 from prx_engine.text import shown
 
@@ -56,6 +38,22 @@ if TYPE_CHECKING:
     from prx_engine.experiments.convergence import Convergence
     from prx_engine.experiments.promotion import Promotion
     from prx_engine.promotion import Place
+    from prx_engine.records import (
+        Assignment,
+        CheckResult,
+        DeploymentFitness,
+        Event,
+        Experiment,
+        ExperimentDetails,
+        Forecast,
+        HistoryDay,
+        ImportReport,
+        Plan,
+        Preview,
+        Snapshot,
+        TrendPoint,
+        Verification,
+    )
     from prx_engine.scoring.scores import Scorer
     from prx_engine.sessions.assignment import Assigner
     from prx_engine.sessions.ledger import ExperimentWindows
@@ -201,6 +199,7 @@ class Engine:
             InvalidInput: if the session id is empty or too long.
             StoreError, ConfigurationError: unless ``on_error`` is ``default``.
         """
+        from prx_engine.records import Assignment
         from prx_engine.scoring.metrics import SessionUpdate
 
         identifier = SessionUpdate.of({"session_id": session_id}).session_id

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 Place = Literal["experiments", "experiment", "fitness"]
 _EVERYWHERE: Final[frozenset[Place]] = frozenset({"experiments", "experiment", "fitness"})
@@ -13,8 +12,7 @@ _DETAIL: Final[frozenset[Place]] = frozenset({"experiment"})
 _ON_ONE: Final[frozenset[Place]] = _LIST | _DETAIL
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(NamedTuple):
     """Something a person can do.
 
     Attributes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import time
@@ -18,15 +19,12 @@ from textual.timer import Timer
 from prx_engine.clock import SystemClock
 from prx_engine.engine import Engine
 from prx_engine.errors import PrxError
-from prx_tui import jobs
 from prx_tui.actions import Action
-from prx_tui.operations import Request, carried_out
 from prx_tui.screens.base import LiveScreen
 from prx_tui.screens.experiments import ExperimentsScreen
 from prx_tui.snapshot import Snapshot, View
 from prx_tui.text import safe_text
 from prx_tui.view.header import age_words, next_check_words
-from prx_tui.view.news import check_words
 from prx_tui.worker import (
     POLL_SECONDS,
     Checked,
@@ -41,6 +39,8 @@ from prx_tui.worker import (
 
 if TYPE_CHECKING:
     from textual.command import Provider
+
+    from prx_tui.operations import Request
 
 T = TypeVar("T")
 EngineFactory = Callable[[], Engine]
@@ -79,8 +79,21 @@ def run_dashboard(
     if engine_factory is None:
         engine_factory = default_engine(database, read_only=read_only)
     app = Dashboard(engine_factory, read_only=read_only)
-    app.run()
+    try:
+        app.run()
+    finally:
+        _collect_garbage_again()
     return app.return_code or 0
+
+
+def _collect_garbage_again() -> None:
+    """Collect garbage again if whoever opened the dashboard has put it off until the first picture.
+
+    All modules are read until then, and each collection would have looked at every object in them.
+    """
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
 
 
 def default_engine(database: str | Path | None, *, read_only: bool = False) -> EngineFactory:
@@ -180,6 +193,8 @@ class Dashboard(App[None]):
             self._take(news.snapshot)
         elif isinstance(news, Checked):
             self._check_problem = None
+            from prx_tui.view.news import check_words
+
             for result in worth_telling(news.results):
                 self.announce(check_words(result))
             self.refresh_screens()
@@ -189,6 +204,7 @@ class Dashboard(App[None]):
         else:
             self._problem = news
             self.engine = None
+            _collect_garbage_again()
             self.refresh_screens()
 
     def _take(self, snapshot: Snapshot) -> None:
@@ -196,6 +212,7 @@ class Dashboard(App[None]):
         self._read_at = time.monotonic()
         self.snapshot = snapshot
         self.refresh_screens()
+        self.call_after_refresh(_collect_garbage_again)
 
     def on_tick(self) -> None:
         """Let the ages on the screen count on; what has not changed is not painted."""
@@ -294,6 +311,7 @@ class Dashboard(App[None]):
         """Do what an operator has confirmed, beside the screen, and announce the outcome."""
         if self.read_only:
             return
+        from prx_tui.operations import carried_out
 
         # A write waits while somebody else holds the database; whoever asked for it should know.
         waiting = self.set_timer(_PATIENCE_SECONDS, lambda: self.announce(_WAITING_WORDS))
@@ -316,6 +334,7 @@ class Dashboard(App[None]):
         if self.engine is None:
             failed("There is no database to do that with.")
             return
+        from prx_tui import jobs
 
         def fail(error: Exception) -> None:
             known = isinstance(error, PrxError | jobs.Refused)

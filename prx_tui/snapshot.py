@@ -59,6 +59,7 @@ class Snapshot:
         trends: course of both arms' fitness by experiment id, as far as read.
         details: of the open experiment; None until they are read.
         missing_id: the id of an open experiment that does not exist.
+        complete: whether the ended experiments are read; the first picture need not wait for them.
     """
 
     now: datetime
@@ -72,6 +73,7 @@ class Snapshot:
     trends: Mapping[str, tuple[TrendPoint, ...]] = field(default_factory=dict)
     details: ExperimentDetails | None = None
     missing_id: str | None = None
+    complete: bool = True
 
     def experiment(self, experiment_id: str) -> Experiment | None:
         """Return one of the experiments."""
@@ -101,19 +103,25 @@ class Reader:
         self._engine = engine
         self._ended: tuple[Experiment, ...] = ()
         self._ended_key: tuple[Event, ...] | None = None
+        self._is_first = True
         self._trends: dict[str, tuple[TrendPoint, ...]] = {}
         self._trends_read_at: dict[str, float] = {}
 
     def read(self, view: View) -> Snapshot:
-        """Return everything but what takes longer: details, which need slow imports, and new trends."""
+        """Return everything but what takes longer: details, which need slow imports, and new trends.
+
+        The very first time the ended experiments are left for later, too.
+        """
         settings = self._engine.settings
         active = tuple(self._engine.experiments("active"))
+        is_first, self._is_first = self._is_first, False
         return Snapshot(
             now=self._engine.clock.now(),
             database=self._engine.database,
             enabled=settings.experiments.enabled,
             decides=settings.experiments.auto_converge.enabled,
-            experiments=self._with_ended(active),
+            experiments=active if is_first else self._with_ended(active),
+            complete=not is_first,
             counts=self._engine.counts(),
             fitness=self._engine.fitness(),
             history=tuple(self._engine.history(max(view.days, _HEADER_DAYS))),
@@ -130,8 +138,10 @@ class Reader:
             self._read_trend(details.experiment)
         return replace(snapshot, details=details, trends=dict(self._trends))
 
-    def with_more_trends(self, snapshot: Snapshot) -> Snapshot | None:
-        """Return a snapshot with the course of some more experiments; None once all are known."""
+    def with_more(self, snapshot: Snapshot) -> Snapshot | None:
+        """Return a snapshot with what is still missing, a part of it at a time; None once all is known."""
+        if not snapshot.complete:
+            return replace(snapshot, experiments=self._with_ended(snapshot.active), complete=True)
         unread = [one for one in snapshot.experiments if self._is_trend_old(one)]
         if not unread:
             return None

@@ -6,8 +6,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from prx_engine.clock import clock_hour
 from prx_engine.engine import Engine
@@ -29,37 +28,32 @@ engine's clock may be a faster one."""
 Phase = Literal["idle", "opening", "reading", "checking"]
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(NamedTuple):
     """The database is open."""
 
     engine: Engine
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(NamedTuple):
     """A snapshot was read."""
 
     snapshot: Snapshot
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(NamedTuple):
     """A check was finished."""
 
     results: tuple[CheckResult, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CheckFailed:
+class CheckFailed(NamedTuple):
     """A check failed; it is tried again after ``pause`` seconds."""
 
     problem: str
     pause: float
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
+class Trouble(NamedTuple):
     """The database or the configuration cannot be used; it is tried again after ``pause`` seconds."""
 
     problem: str
@@ -207,7 +201,7 @@ class Worker:
         return snapshot
 
     def _read_more(self, reader: Reader, snapshot: Snapshot) -> tuple[bool, Snapshot]:
-        more = reader.with_more_trends(snapshot)
+        more = reader.with_more(snapshot)
         if more is None:
             return False, snapshot
         self._report(Read(more))
@@ -215,6 +209,9 @@ class Worker:
 
     def _is_check_due(self, snapshot: Snapshot, engine: Engine) -> bool:
         if not self._checks or not snapshot.enabled or self._stopping.is_set():
+            return False
+        if not snapshot.complete:
+            # The first picture comes first: a check may have much to import.
             return False
         if time.monotonic() < self._check_not_before:
             return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 import click
@@ -24,6 +25,7 @@ def open_dashboard(database: str | None, *, read_only: bool) -> int:
     refuse_fixed_clock("the dashboard")
     if not standing_at_a_terminal():
         raise Refused("the dashboard needs a terminal; `prx evolution status` tells the same in a few lines")
+    gc.disable()  # until the first picture, when the dashboard collects again: hardly anything is garbage
     from prx_tui.app import run_dashboard
 
     return run_dashboard(database, read_only=read_only)

@@ -116,9 +116,14 @@ class ExperimentsScreen(TargetScreen):
         known, self._essences = self._essences, essences
         if known is None or known == essences:
             return
-        changed = frozenset(key for key, essence in essences.items() if known.get(key) != essence)
-        # A first page of ended experiments is no news.
-        if len(changed) > len(snapshot.active) + 5:
+        active = {one.experiment_id for one in snapshot.active}
+        # Ended ones that were not known before have only now been read: they are no news.
+        changed = frozenset(
+            key
+            for key, essence in essences.items()
+            if known.get(key) != essence and (key in known or key in active)
+        )
+        if not changed:
             return
         self.table.mark(changed)
         if self._unmark is not None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from prx_engine.ids import short
 from prx_engine.records import Experiment
-from prx_tui.operations import OPERATIONS, Request
 from prx_tui.screens.base import LiveScreen
+
+if TYPE_CHECKING:
+    from prx_tui.operations import Request
 
 
 class TargetScreen(LiveScreen):
@@ -35,6 +39,8 @@ class TargetScreen(LiveScreen):
         if experiment is None:
             return
         if not experiment.active:
+            from prx_tui.operations import OPERATIONS
+
             refusal = OPERATIONS["cancel"].refusal(experiment).replace("cancel", "preview", 1)
             self.dashboard.announce(refusal, problem=True)
         elif self.dashboard.engine is None:
@@ -54,6 +60,8 @@ class TargetScreen(LiveScreen):
         experiment = self._target_or_word()
         if experiment is None:
             return
+        from prx_tui.operations import OPERATIONS
+
         refusal = OPERATIONS[operation].refusal(experiment)
         if refusal:
             self.dashboard.announce(refusal, problem=True)

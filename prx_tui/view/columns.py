@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from prx_tui.view.spans import Line, width_of
 
@@ -17,8 +16,7 @@ _LUXURY: Final = 9
 """Columns of this importance and less leave before the flexible one is cut to less than is comfortable."""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """One column of a table.
 
     Attributes:
@@ -38,8 +36,7 @@ class Column:
     compact: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One row of a table.
 
     Attributes:

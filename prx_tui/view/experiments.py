@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from prx_engine.ids import short
 from prx_engine.records import Experiment, Status, TrendPoint
@@ -28,16 +27,14 @@ DEFAULT_ORDER: Final = "attention"
 """Not a column: what needs attention first, then what is active, then the newest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(NamedTuple):
     """How rows are sorted: by a column or the default order, and whether the other way round."""
 
     by: str = DEFAULT_ORDER
     reverse: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(NamedTuple):
     """An experiment with what the list needs to know beside its record."""
 
     experiment: Experiment

@@ -55,7 +55,7 @@ ACTIONS: Final = (
     Action("rollback", "R", "rollback", "Roll the promotion back", _ON_ONE, 13, dangerous=True),
     Action("filter", "/", "filter", "Filter by id, hypothesis, layer, decision or status", _LIST, 8),
     Action("clear_filter", "escape", "", "Clear the filter", _LIST, shown="esc"),
-    Action("next_tab", "]", "tab", "Next tab", _EVERYWHERE, 9, shown="]", palette=True),
+    Action("next_tab", "]", "tab", "Next tab", _EVERYWHERE, 3, shown="]", palette=True),
     Action("previous_tab", "[", "", "Previous tab", _EVERYWHERE, shown="["),
     Action("sort", "s", "sort", "Sort by the next column", _LIST, 10),
     Action("reverse", "S", "reverse", "Sort the other way round", _LIST, 14),

@@ -30,7 +30,8 @@ _WIDE: Final = 150
 _TALL: Final = 30
 _CHART_SHARE: Final = 3
 _LOWEST_CHART: Final = 5
-_TALLEST_CHART: Final = 20
+_TALLEST_CHART: Final = 26
+_ENOUGH_BESIDE_CHART: Final = 34
 _LEAST_TAB_LINES: Final = 8
 
 
@@ -136,7 +137,8 @@ class ExperimentScreen(TargetScreen):
     ) -> list[Line]:
         """Return the charts above the tabs; nothing without room for them."""
         size = self.app.size.height
-        height = min(size // _CHART_SHARE, _TALLEST_CHART, size - above - _LEAST_TAB_LINES - 4)
+        height = max(size // _CHART_SHARE, size - _ENOUGH_BESIDE_CHART)
+        height = min(height, _TALLEST_CHART, size - above - _LEAST_TAB_LINES - 4)
         points = snapshot.trends.get(experiment.experiment_id, ())
         if height < _LOWEST_CHART:
             return []

@@ -28,6 +28,7 @@ _MARK_SECONDS = 3.0
 _LEAST_ROWS = 6
 _TALLEST_CHART = 24
 _LOWEST_CHART = 6
+_TALL = 30
 
 
 class ExperimentsScreen(TargetScreen):
@@ -146,7 +147,14 @@ class ExperimentsScreen(TargetScreen):
         now = self.clock_now or snapshot.now
         head = line(Span(f"{experiment.layer} ", "dim"), Span(safe_text(experiment.hypothesis), "strong"))
         lines: list[Line] = [line(Span("─" * width, "dim")), fit(head, width)]
-        for paragraph in story(experiment, now, enabled=snapshot.enabled, decides=snapshot.decides):
+        paragraphs = story(
+            experiment,
+            now,
+            enabled=snapshot.enabled,
+            decides=snapshot.decides,
+            brief=self.app.size.height < _TALL,
+        )
+        for paragraph in paragraphs:
             lines += wrap(paragraph, width)
         height = min(room - len(lines) - 1, _TALLEST_CHART)
         points = snapshot.trends.get(experiment.experiment_id, ())

@@ -14,6 +14,7 @@ from prx_tui.view.status import ATTENTION_GLYPH, notices
 
 _SPARK_DAYS: Final = 14
 _FRESH_SECONDS: Final = 10
+_LEAST_NOTE: Final = 22
 _TREND_GLYPHS: Final = {"improving": "↗", "declining": "↘", "stable": "→"}
 
 
@@ -116,7 +117,7 @@ def tabs(names: Sequence[tuple[str, str]], current: str, width: int, note: Line 
             parts.append(Span(f" {extra}", "attention" if ATTENTION_GLYPH in extra else "dim"))
     left = tuple(parts)
     room = width - width_of(left) - 2
-    if not note or room < min(width_of(note), 12):
+    if not note or room < min(width_of(note), _LEAST_NOTE):
         return fit(left, width)
     return line(left, "  ", fit(note, room, right=True))
 

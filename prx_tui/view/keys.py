@@ -39,6 +39,7 @@ _WORDS: Final = (
     "sessions     assigned to each arm; “of 100” while fewer than 100 are scored",
     "lift         how much fitter the treatment is, with its interval at this look's level",
     "p / needs    p-value of the last look, and the level that it had to reach",
+    "boundary     what z, the lead in standard errors, has to cross for an experiment to end",
 )
 _SIGNS: Final[list[Line]] = [
     *(line("  ", Span(sign, tone), f"  {meaning}") for sign, tone, meaning in _MEANINGS),

@@ -57,6 +57,9 @@ def story(
         return [*found, *_standing(experiment)]
     forecast = details.forecast if details else None
     outlook = forecast_sentence(forecast, experiment) if forecast else _rough_forecast(experiment, now)
+    if experiment.blocked_by:
+        # What stands in the way has been said; chances would speak as if it were the sessions that lack.
+        outlook = ""
     fate = "" if brief and outlook else _fate(experiment, now, decides)
     return [
         *found,

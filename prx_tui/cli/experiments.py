@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from prx_engine.errors import PromotionConflict
 from prx_tui.cli.call import (
     Call,
     common_options,
@@ -18,7 +19,7 @@ from prx_tui.cli.call import (
 from prx_tui.cli.listing import outlook, put_listing, sessions, short
 from prx_tui.cli.output import put, put_json, say
 from prx_tui.cli.reporting import CommandGroup, Refused, options_given
-from prx_tui.formatting import words
+from prx_tui.formatting import moment
 
 if TYPE_CHECKING:
     from prx_engine import Engine
@@ -315,7 +316,10 @@ def rollback(
             raise click.UsageError(f"{others[0]} cannot stand beside --list, which changes nothing")
         _list_snapshots(call, experiment_id)
         return
-    _act(call, lambda engine: engine.rollback(experiment_id, reason, force=force), "rolled back")
+    try:
+        _act(call, lambda engine: engine.rollback(experiment_id, reason, force=force), "rolled back")
+    except PromotionConflict as conflict:
+        raise Refused(f"cannot roll back: {conflict}; --force overrides") from None
 
 
 def _list_snapshots(call: Call, experiment_id: str | None) -> None:
@@ -332,6 +336,9 @@ def _list_snapshots(call: Call, experiment_id: str | None) -> None:
         say("no snapshots: nothing has been promoted into a file")
 
 
+_PROMOTION_WAITS = {"pending": "pending", "conflict": "in conflict (--force overrides)"}
+
+
 def _act(call: Call, action: Callable[[Engine], Experiment], done: str) -> None:
     with call.engine() as engine:
         experiment = action(engine)
@@ -340,9 +347,10 @@ def _act(call: Call, action: Callable[[Engine], Experiment], done: str) -> None:
         if done == "promoted" and experiment.promotion in ("pending", "conflict"):
             raise Refused(
                 f"{short(experiment.experiment_id)} won, but its promotion is"
-                f" {words(experiment.promotion)}: {experiment.promotion_note}"
+                f" {_PROMOTION_WAITS[experiment.promotion]}: {experiment.promotion_note}"
             )
+        end = f" to {moment(experiment.planned_end_at)} UTC" if done == "extended" else ""
         say(
-            f"{done} {short(experiment.experiment_id)} ({sessions(experiment)} sessions):"
+            f"{done} {short(experiment.experiment_id)}{end} ({sessions(experiment)} sessions):"
             f" {outlook(experiment, engine.clock.now())}"
         )

@@ -59,7 +59,7 @@ def _shown(value: object) -> str:
     return "(unset)" if value is None else safe_text(json.dumps(value, ensure_ascii=False))
 
 
-@config.command("set")
+@config.command("set", context_settings={"ignore_unknown_options": True})
 @common_options
 @click.argument("key")
 @click.argument("value")

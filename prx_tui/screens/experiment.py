@@ -81,7 +81,9 @@ class ExperimentScreen(TargetScreen):
         self.lines("#story").show([line(" ", one) for one in top[2:]])
         charts = self._charts(snapshot, experiment, details, len(top), width) if self._is_tall else []
         space: list[Line] = [()] if self._is_tall else []
-        self.lines("#chart").show([*(space if charts else []), *charts, *space])
+        chart = self.lines("#chart")
+        chart.display = self._is_tall
+        chart.show([*(space if charts else []), *charts, *space])
         if self.tab not in self.tabs:
             self.tab = TABS[0]
         self.query_one(TabBar).show_tabs([(name, "") for name in self.tabs], self.tab, width)

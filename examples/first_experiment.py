@@ -43,7 +43,6 @@ def main() -> None:
         )
         experiment = prx(folder, created, "experiments", "create", *proposal)
         prx(folder, week_later, "import", str(SESSIONS))
-        prx(folder, week_later, "status")
         prx(folder, week_later, "check")
         prx(folder, week_later, "experiments", "--id", experiment[-8:])
         prx(folder, week_later, "fitness", "--breakdown")

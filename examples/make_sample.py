@@ -1,8 +1,7 @@
 """Writes sessions.jsonl: a made-up comparison of 200 + 200 sessions, for trying things out.
 
-A judge compares each answer with a reference, 0 to 1. Answers of the control nearly always lose and now and
-then win: heavily skewed scores. Those of the treatment win half of the time. Running this again writes the
-same file.
+A judge scores each answer, 0 to 1. Most answers are good and a few are very bad: heavily skewed scores. With
+the treatment the bad ones are rarer. Running this again writes the same file.
 """
 
 from __future__ import annotations
@@ -19,14 +18,13 @@ APART = timedelta(minutes=48)
 
 
 def control(chance: random.Random) -> float:
-    """A score close to 0, with a long tail."""
-    return chance.random() ** 12
+    """A score close to 1, with a long tail towards 0."""
+    return 1 - chance.random() ** 3
 
 
 def treatment(chance: random.Random) -> float:
-    """A score close to 0 or to 1."""
-    distance = chance.random() ** 6
-    return distance if chance.random() < 0.5 else 1 - distance
+    """The same with a shorter tail."""
+    return 1 - chance.random() ** 6
 
 
 def lines() -> list[str]:

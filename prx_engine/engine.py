@@ -370,6 +370,11 @@ class Engine:
                 "experiments are switched off: self_evolution.experiments.enabled is false in"
                 f" {self._configuration.path}"
             )
+        longest = settings.experiments.auto_converge.max_duration_hours
+        if duration_hours is not None and duration_hours > longest:
+            raise InvalidInput(
+                f"duration_hours: found {duration_hours}; allowed: at most {longest}, max_duration_hours"
+            )
         if layer not in LAYERS:
             raise InvalidInput(f"layer: found {shown(layer)}; allowed: {', '.join(LAYERS)}")
         arms = _variant("control", control), _variant("treatment", treatment)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
@@ -18,6 +20,7 @@ from prx_engine.experiments.blocks import blocks, sample_ratio
 from prx_engine.experiments.schedule import Schedule, whole_hours
 from prx_engine.fitness.arms import Arms
 from prx_engine.fitness.group import counting, fitness_score
+from prx_engine.ids import SHORT_LENGTH
 from prx_engine.records import ACTIVE, Event, Experiment, FitnessScore, Look, Status, Window
 from prx_engine.statistics.relative import lift
 from prx_engine.store import Store
@@ -64,7 +67,9 @@ class Catalog:
         self._clock = clock
 
     def row(self, experiment_id: str) -> Row:
-        """Return the row of an experiment, whose id may be shortened to a unique prefix or suffix.
+        """Return the row of an experiment, whose id may be shortened.
+
+        Any unique prefix or suffix will do, and so will the beginning of the part that displays show.
 
         Raises:
             NotFound: if there is none.
@@ -76,12 +81,7 @@ class Catalog:
             return exact
         rows = []
         if len(part) >= _SHORTEST_PART and all(c in "0123456789abcdef-" for c in part):
-            query = Experiments.select().where(
-                Experiments.experiment_id.like(f"{part}%") | Experiments.experiment_id.like(f"%{part}")
-                if self._store.postgresql
-                else (Experiments.experiment_id % f"{part}*") | (Experiments.experiment_id % f"*{part}")
-            )
-            rows = self._store.rows(query.limit(_DISPLAYED_CANDIDATES + 1))
+            rows = self._rows_like(part)
         if not rows:
             raise NotFound(
                 f"no experiment {shown(experiment_id)}; `prx evolution experiments --status all` lists them"
@@ -93,6 +93,17 @@ class Catalog:
                 f"{shown(experiment_id)} fits several experiments: {names}{more}; give more of the id"
             )
         return rows[0]
+
+    def _rows_like(self, part: str) -> list[Row]:
+        """Return the first rows whose id, or its displayed end, begins or ends with a part."""
+        many, one = ("%", "_") if self._store.postgresql else ("*", "?")
+        patterns = [f"{part}{many}", f"{many}{part}"]
+        if len(part) < SHORT_LENGTH:
+            patterns.append(f"{many}{part}{one * (SHORT_LENGTH - len(part))}")
+        identifier = Experiments.experiment_id
+        # The same operator is LIKE on PostgreSQL and GLOB on SQLite; a part has no wildcards of its own.
+        condition = functools.reduce(operator.or_, (identifier % pattern for pattern in patterns))
+        return self._store.rows(Experiments.select().where(condition).limit(_DISPLAYED_CANDIDATES + 1))
 
     def locked_row(self, experiment_id: str) -> Row:
         """Return the row of an experiment, locked until the transaction ends.

@@ -85,7 +85,7 @@ def decide(findings: Findings, parameters: Parameters) -> Decision:
             blocked_win=won,
             planned_end=end,
         )
-    return Decision("continue", _progress(findings), blocked_win=won)
+    return Decision("continue", _progress(findings, blocked_win=won), blocked_win=won)
 
 
 def extended_end(planned_end: int, hours: float, duration: int, maximum: int) -> int:
@@ -98,9 +98,11 @@ def _too_small(look: Comparison, min_effect_size: float) -> bool:
     return look.lift_interval.bounded and look.lift_interval.upper < min_effect_size
 
 
-def _progress(findings: Findings) -> str:
+def _progress(findings: Findings, *, blocked_win: bool) -> str:
     if findings.comparison is None:
         return "not enough data for a look"
+    if blocked_win:
+        return f"treatment would have won but for a block: {_effect(findings.comparison)}"
     return f"undecided: {_effect(findings.comparison)}"
 
 

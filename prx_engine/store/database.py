@@ -294,6 +294,8 @@ class Store:
             return error
         message = shown(str(error).strip().split("\n")[0])
         where = self.name
+        if isinstance(error, peewee.ImproperlyConfigured):
+            return StoreError(f"{where}: needs a driver; pip install 'prx-experiments[postgres]'")
         if isinstance(error, peewee.IntegrityError):
             return KeyTaken(f"{where}: {message}")
         if _sqlstate(error) in _RETRIED_SQLSTATES or "database is locked" in message:

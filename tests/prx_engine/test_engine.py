@@ -91,7 +91,7 @@ def test_values_of_its_own_are_pinned_with_the_present_settings(open_engine: Ope
         ({"traffic_split": float("nan")}, "traffic_split"),
         ({"min_sample_size": 1}, "min_sample_size"),
         ({"duration_hours": 0}, "default_duration_hours"),
-        ({"duration_hours": 721}, "default_duration_hours"),
+        ({"duration_hours": 721}, "duration_hours"),
         ({"treatment": {"config": "x"}}, "treatment.config"),
         ({"treatment": {"colour": "red"}}, "treatment.colour"),
     ],
@@ -167,6 +167,21 @@ def test_an_id_may_be_shortened_to_what_is_unambiguous(tmp_path: Path, clock: Ma
         for part in ("", "a", "%", "*", "0000-7000", "019e807c", "'; drop table experiments"):
             with pytest.raises(NotFound, match="no experiment"):
                 engine.experiment(part)
+
+
+def test_the_beginning_of_what_is_displayed_will_do_for_an_id(tmp_path: Path, clock: ManualClock) -> None:
+    ids = iter(["019e807a-0000-7000-8000-00004f1c09ab", "019e807b-0000-7000-8000-000068f5c280"])
+    with Engine.open(tmp_path / "p.db", tmp_path / "c.toml", clock=clock, ids=lambda _: next(ids)) as engine:
+        first, second = create(engine), create(engine, layer="L3")
+        assert engine.experiment("4f1c") == first
+        assert engine.experiment("68f5c28") == second
+        with pytest.raises(NotFound):
+            engine.experiment("f1c0")
+
+
+def test_a_duration_past_the_maximum_is_refused_by_its_own_name(engine: Engine) -> None:
+    with pytest.raises(InvalidInput, match=r"^duration_hours: found 721; allowed: at most 720"):
+        engine.create_experiment("L2", "t", hypothesis="h", duration_hours=721)
 
 
 def test_the_log_of_all_is_the_newest_first(engine: Engine) -> None:

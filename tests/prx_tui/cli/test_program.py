@@ -176,6 +176,12 @@ def test_config_set_refuses_what_is_not_allowed(run: Prx) -> None:
     assert not run.config.exists()
 
 
+def test_config_set_takes_a_value_that_looks_like_an_option(run: Prx) -> None:
+    assert "found -5; allowed: a whole number, at least 2" in run.refused(
+        "config", "set", "experiments.min_sample_size", "-5"
+    )
+
+
 def test_a_bug_is_one_line_and_a_traceback_only_on_demand(run: Prx, monkeypatch: pytest.MonkeyPatch) -> None:
     run.create()
 

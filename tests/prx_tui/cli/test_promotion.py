@@ -38,7 +38,7 @@ def test_a_conflict_is_refused_by_name_until_it_is_forced(deployed: Prx) -> None
     identifier = create(deployed)
     deployed.config.write_text(CONFIG.replace("5", "6"))
     told = deployed.refused("experiments", "promote", identifier)
-    assert told.endswith("won, but its promotion is conflict: memory.top_k is 6 now, was 5")
+    assert told.endswith("won, but its promotion is in conflict (--force overrides): memory.top_k is 6 now, was 5")
     assert "memory.top_k is 6 now, was 5" in deployed.done("experiments", "--id", identifier)
     deployed.done("experiments", "promote", identifier, "--force")
     deployed.config.write_text(CONFIG.replace("5", "7"))

@@ -58,6 +58,9 @@ def test_news_come_in_order_and_only_when_there_are_any(place: OpenPlace, start:
     post.next(Opened)
     snapshot = post.next(Read).snapshot
     assert len(snapshot.active) == 3
+    # What has ended comes after the first picture.
+    assert (snapshot.complete, len(snapshot.experiments)) == (False, 3)
+    assert len(post.next(Read, lambda news: news.snapshot.complete).snapshot.experiments) == 6
     post.next(Read, lambda news: len(news.snapshot.trends) == len(news.snapshot.experiments))
     spot.engine.extend(snapshot.active[0].experiment_id, 24)
     news = post.next(Read, lambda news: news.snapshot.active[0].extensions == 1)

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
@@ -24,7 +24,8 @@ from prx_tui.screens.base import LiveScreen
 from prx_tui.screens.experiments import ExperimentsScreen
 from prx_tui.snapshot import Snapshot, View
 from prx_tui.text import safe_text
-from prx_tui.view.header import age_words, next_check_words
+from prx_tui.view.header import age_words
+from prx_tui.view.status import CHECKED_ELSEWHERE, Checking
 from prx_tui.worker import (
     POLL_SECONDS,
     Checked,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 EngineFactory = Callable[[], Engine]
 
+GRACE: Final = CHECKED_ELSEWHERE.grace
 _TICK_SECONDS: Final = 1.0
 _SILENT_SECONDS: Final = 3.0
 """A worker that reads for so long waits for somebody who has locked the database."""
@@ -62,6 +64,7 @@ def run_dashboard(
     *,
     read_only: bool = False,
     engine_factory: EngineFactory | None = None,
+    grace: timedelta = GRACE,
 ) -> int:
     """Open the dashboard on this terminal and return the exit code once it is closed.
 
@@ -69,6 +72,7 @@ def run_dashboard(
         database: as for ``Engine.open``.
         read_only: whether to show only: no action changes anything, no checks run.
         engine_factory: opens the engine instead; called again after a failure.
+        grace: a check that stays due for longer, by the engine's clock, is called overdue.
     """
     if os.environ.get("PRX_NOW"):
         print(
@@ -78,7 +82,7 @@ def run_dashboard(
         return 1
     if engine_factory is None:
         engine_factory = default_engine(database, read_only=read_only)
-    app = Dashboard(engine_factory, read_only=read_only)
+    app = Dashboard(engine_factory, read_only=read_only, grace=grace)
     try:
         app.run()
     finally:
@@ -132,6 +136,7 @@ class Dashboard(App[None]):
         read_only: whether nothing may be changed and no checks run.
         checks: whether to run the checks that are due; unless read only, if not given.
         poll_seconds: time between two looks at the database.
+        grace: a check that stays due for longer, by the engine's clock, is called overdue.
     """
 
     TITLE = "prx"
@@ -146,8 +151,11 @@ class Dashboard(App[None]):
         read_only: bool = False,
         checks: bool | None = None,
         poll_seconds: float = POLL_SECONDS,
+        grace: timedelta = GRACE,
     ) -> None:
         super().__init__()
+        self.checking = Checking(grace)
+        self._runs_checks = checks if checks is not None else not read_only
         self.read_only = read_only
         self.snapshot: Snapshot | None = None
         self.engine: Engine | None = None
@@ -159,7 +167,7 @@ class Dashboard(App[None]):
         self.worker = Worker(
             engine_factory,
             self._report,
-            checks=checks if checks is not None else not read_only,
+            checks=self._runs_checks,
             poll_seconds=poll_seconds,
         )
         if os.environ.get("COLORFGBG", "").rpartition(";")[2] in _LIGHT_BACKGROUNDS:
@@ -189,6 +197,8 @@ class Dashboard(App[None]):
         news = message.news
         if isinstance(news, Opened):
             self.engine = news.engine
+            if self._runs_checks and self.checking.since is None:
+                self.checking = self.checking._replace(since=news.engine.clock.now())
         elif isinstance(news, Read):
             self._take(news.snapshot)
         elif isinstance(news, Checked):
@@ -245,10 +255,9 @@ class Dashboard(App[None]):
         return age_words(time.monotonic() - self._read_at)
 
     @property
-    def next_check_words(self) -> str:
-        """When the next check is due."""
-        now = self.clock_now
-        return next_check_words(self.snapshot, now) if self.snapshot and now else ""
+    def in_trouble(self) -> bool:
+        """Whether the database cannot be used."""
+        return self._problem is not None
 
     @property
     def busy_words(self) -> str:

@@ -32,6 +32,7 @@ def _run(seed: int) -> int:
     from prx_tui.app import run_dashboard
     from prx_tui.demo.agent import AgentThread
     from prx_tui.demo.cast import HISTORY, NEXT
+    from prx_tui.demo.clock import GRACE
     from prx_tui.demo.deployment import throw_away_deployment
     from prx_tui.demo.history import World, make_history
 
@@ -41,7 +42,7 @@ def _run(seed: int) -> int:
         agent = AgentThread(deployment, world, arrivals)
         agent.start()
         try:
-            return run_dashboard(engine_factory=deployment.engine)
+            return run_dashboard(engine_factory=deployment.engine, grace=GRACE)
         finally:
             agent.stop()
 

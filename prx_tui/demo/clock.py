@@ -11,6 +11,9 @@ from typing import Final
 DEMO_NOW: Final = datetime(2026, 6, 18, 8, 30, tzinfo=UTC)
 """The moment at which the dashboard opens, whatever the wall clock says: the same picture every time."""
 
+GRACE: Final = timedelta(hours=12)
+"""A check that is due for so long is overdue; at the demo's speed that is a quarter of a minute."""
+
 
 class DemoClock:
     """A clock that is moved by hand, or runs at so many demo hours a real second.

@@ -17,7 +17,7 @@ from prx_tui import app as app_module
 from prx_tui.app import Dashboard
 from prx_tui.demo.agent import Agent
 from prx_tui.demo.cast import HISTORY, NEXT
-from prx_tui.demo.clock import DEMO_NOW
+from prx_tui.demo.clock import DEMO_NOW, GRACE
 from prx_tui.demo.deployment import Deployment, throw_away_deployment
 from prx_tui.demo.history import World, make_history
 
@@ -117,7 +117,7 @@ def _taken(deployment: Deployment, picture: Picture, folder: Path) -> Path:
 
 
 async def _drawn(deployment: Deployment, picture: Picture) -> str:
-    app = _StillDashboard(deployment.engine, checks=False, poll_seconds=_POLL_SECONDS)
+    app = _StillDashboard(deployment.engine, checks=False, poll_seconds=_POLL_SECONDS, grace=GRACE)
     async with app.run_test(size=picture.size) as pilot:
         app.theme = picture.theme
         await _settled(app, pilot)

@@ -112,10 +112,12 @@ class LiveScreen(Screen[None]):
                     header(
                         board.snapshot,
                         width - 2,
+                        now=board.clock_now,
+                        checking=board.checking,
                         read=board.read_words,
-                        now_words=board.next_check_words,
                         read_only=board.read_only,
                         busy=board.busy_words,
+                        problem=board.in_trouble,
                     ),
                 )
             ]

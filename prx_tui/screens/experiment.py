@@ -113,7 +113,7 @@ class ExperimentScreen(TargetScreen):
         self, snapshot: Snapshot, experiment: Experiment, details: ExperimentDetails | None, width: int
     ) -> list[Line]:
         now = self.clock_now or snapshot.now
-        found = notices(experiment, now, enabled=snapshot.enabled)
+        found = notices(experiment, now, enabled=snapshot.enabled, checking=self.dashboard.checking)
         lines = [view.title(experiment, found, width), view.lifecycle_bar(experiment, now, width)]
         if self._is_tall:
             lines.append(())
@@ -122,6 +122,7 @@ class ExperimentScreen(TargetScreen):
             now,
             enabled=snapshot.enabled,
             decides=snapshot.decides,
+            checking=self.dashboard.checking,
             details=details,
             brief=not self._is_tall,
         )
@@ -169,7 +170,12 @@ class ExperimentScreen(TargetScreen):
             lines = lines or [line(Span("No session was scored yet.", "dim"))]
         elif self.tab == "why":
             paragraphs = full_story(
-                experiment, now, enabled=snapshot.enabled, decides=snapshot.decides, details=details
+                experiment,
+                now,
+                enabled=snapshot.enabled,
+                decides=snapshot.decides,
+                checking=self.dashboard.checking,
+                details=details,
             )
             lines = [piece for one in paragraphs for piece in [*wrap(one, width), ()]]
         elif details is None:

@@ -67,7 +67,13 @@ class ExperimentsScreen(TargetScreen):
 
     def show(self, snapshot: Snapshot) -> None:
         now = self.clock_now or snapshot.now
-        entries = view.shown(snapshot.experiments, snapshot.trends, now, enabled=snapshot.enabled)
+        entries = view.shown(
+            snapshot.experiments,
+            snapshot.trends,
+            now,
+            enabled=snapshot.enabled,
+            checking=self.dashboard.checking,
+        )
         kept = [
             entry
             for entry in entries
@@ -152,6 +158,7 @@ class ExperimentsScreen(TargetScreen):
             now,
             enabled=snapshot.enabled,
             decides=snapshot.decides,
+            checking=self.dashboard.checking,
             brief=self.app.size.height < _TALL,
         )
         for paragraph in paragraphs:

@@ -14,7 +14,15 @@ from prx_tui.text import safe_text
 from prx_tui.view.columns import Column, Row
 from prx_tui.view.spans import Line, Span, line
 from prx_tui.view.sparkline import Scale, common_scale, sparkline
-from prx_tui.view.status import Notice, conclusion_words, notices, promotion_words, status_cell
+from prx_tui.view.status import (
+    CHECKED_ELSEWHERE,
+    Checking,
+    Notice,
+    conclusion_words,
+    notices,
+    promotion_words,
+    status_cell,
+)
 
 Tab = Literal["active", "converged", "cancelled", "all"]
 TABS: Final[tuple[Tab, ...]] = ("active", "converged", "cancelled", "all")
@@ -67,12 +75,13 @@ def shown(
     now: datetime,
     *,
     enabled: bool,
+    checking: Checking = CHECKED_ELSEWHERE,
 ) -> list[Shown]:
     """Return experiments with what needs attention about each and the course of the treatment's fitness."""
     return [
         Shown(
             experiment,
-            tuple(notices(experiment, now, enabled=enabled)),
+            tuple(notices(experiment, now, enabled=enabled, checking=checking)),
             steady_treatment(experiment, trends.get(experiment.experiment_id, ())),
             now,
         )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Final
 
 from prx_engine.records import DeploymentFitness, HistoryDay
-from prx_tui.formatting import half_up, until
+from prx_tui.formatting import half_up
 from prx_tui.snapshot import Snapshot
 from prx_tui.view.spans import Line, Span, fit, join_fitting, line, width_of
 from prx_tui.view.sparkline import common_scale, sparkline
-from prx_tui.view.status import ATTENTION_GLYPH, notices
+from prx_tui.view.status import ATTENTION_GLYPH, Checking, notices
 
 _SPARK_DAYS: Final = 14
 _FRESH_SECONDS: Final = 10
@@ -18,9 +19,11 @@ _LEAST_NOTE: Final = 22
 _TREND_GLYPHS: Final = {"improving": "↗", "declining": "↘", "stable": "→"}
 
 
-def needing_attention(snapshot: Snapshot) -> int:
+def needing_attention(snapshot: Snapshot, now: datetime, checking: Checking) -> int:
     """Return how many experiments need somebody."""
-    return sum(bool(notices(one, snapshot.now, enabled=snapshot.enabled)) for one in snapshot.experiments)
+    return sum(
+        bool(notices(one, now, enabled=snapshot.enabled, checking=checking)) for one in snapshot.experiments
+    )
 
 
 def age_words(seconds: float) -> str:
@@ -35,24 +38,37 @@ def age_words(seconds: float) -> str:
 
 
 def header(
-    snapshot: Snapshot | None, width: int, *, read: str, now_words: str, read_only: bool, busy: str
+    snapshot: Snapshot | None,
+    width: int,
+    *,
+    now: datetime | None,
+    checking: Checking,
+    read: str,
+    read_only: bool,
+    busy: str,
+    problem: bool = False,
 ) -> Line:
     """Return the header.
 
     Args:
         snapshot: None before the first one.
         width: of the terminal.
+        now: by the engine's clock; None before a database was ever open.
+        checking: how checks come about.
         read: when the data was read, in words.
-        now_words: when the next check is due, in words.
         read_only: whether the dashboard only watches.
         busy: what the worker does at this moment, if that is worth a word.
+        problem: whether the database cannot be used.
     """
     name = line(Span("prx", "strong"))
     if snapshot is None:
-        return join_fitting([(0, name), (0, line(Span("reading…", "dim")))], width)
+        return join_fitting(
+            [(0, name), (0, line(Span("nothing to show yet" if problem else "reading…", "dim")))], width
+        )
+    now = now or snapshot.now
     left: list[tuple[int, Line]] = [(0, name), (1, fitness_words(snapshot.fitness, snapshot.history))]
     active = len(snapshot.active)
-    left.append((0, line(Span(f"{active} active"), *_needs(needing_attention(snapshot)))))
+    left.append((0, line(Span(f"{active} active"), *_needs(needing_attention(snapshot, now, checking)))))
     if not snapshot.enabled:
         left.append((0, line(Span("experiments are off", "attention"))))
     if read_only:
@@ -61,17 +77,11 @@ def header(
     if busy:
         right.append((3, line(Span(busy, "strong"))))
     elif snapshot.enabled and snapshot.next_check_at is not None:
-        late = now_words.startswith("overdue")
-        right.append(
-            (1 if late else 3, line(Span(f"next check {now_words}", "attention" if late else "dim")))
-        )
+        due = snapshot.next_check_at
+        late = checking.is_overdue(due, now)
+        words = f"next check {checking.words(due, now)}"
+        right.append((1 if late else 3, line(Span(words, "attention" if late else "dim"))))
     return _justified(left, right, width)
-
-
-def next_check_words(snapshot: Snapshot, now: object) -> str:
-    """Return when the next check is due, in words."""
-    due = snapshot.next_check_at
-    return until(due, now) if due is not None else ""  # type: ignore[arg-type]
 
 
 def fitness_words(deployment: DeploymentFitness, history: Sequence[HistoryDay]) -> Line:

@@ -7,12 +7,9 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from prx_engine.records import Conclusion, Experiment
-from prx_tui.formatting import hours
+from prx_tui.formatting import hours, until
 from prx_tui.text import safe_text
 from prx_tui.view.spans import Line, Span, Tone, line
-
-CHECK_GRACE: Final = timedelta(minutes=5)
-"""A check that is this late is overdue: somebody should have run it."""
 
 ATTENTION_GLYPH: Final = "▲"
 _GLYPHS: Final[dict[str, tuple[str, Tone]]] = {
@@ -38,6 +35,30 @@ _PROMOTIONS: Final = {
     "conflict": "promotion conflict",
     "rolled_back": "rolled back",
 }
+
+
+class Checking(NamedTuple):
+    """How checks come about.
+
+    Attributes:
+        grace: a check that stays due for longer is overdue.
+        since: from when on this dashboard runs the checks; None if it runs none, and others have to.
+    """
+
+    grace: timedelta = timedelta(minutes=10)
+    since: datetime | None = None
+
+    def is_overdue(self, due: datetime, now: datetime) -> bool:
+        """Tell whether a check has stayed due for too long; a dashboard counts from its opening."""
+        return now > max(due, self.since or due) + self.grace
+
+    def words(self, due: datetime, now: datetime) -> str:
+        """Return when a check is due."""
+        return until(due, now) if due > now or self.is_overdue(due, now) else "due now"
+
+
+CHECKED_ELSEWHERE: Final = Checking()
+"""Checks that somebody else has to run."""
 
 
 class Notice(NamedTuple):
@@ -68,13 +89,15 @@ def promotion_words(experiment: Experiment) -> str:
     return _PROMOTIONS[experiment.promotion]
 
 
-def notices(experiment: Experiment, now: datetime, *, enabled: bool = True) -> list[Notice]:
+def notices(
+    experiment: Experiment, now: datetime, *, enabled: bool = True, checking: Checking = CHECKED_ELSEWHERE
+) -> list[Notice]:
     """Return what needs attention about an experiment, the most urgent first."""
     found = [
         *_verdict(experiment),
         *_blocks(experiment),
         *_promotion(experiment),
-        *_overdue(experiment, now, enabled),
+        *(_overdue(experiment, now, checking) if enabled else ()),
         *_undecidable(experiment),
     ]
     return sorted(found, key=lambda notice: notice.rank)
@@ -159,16 +182,21 @@ def _promotion(experiment: Experiment) -> list[Notice]:
     ]
 
 
-def _overdue(experiment: Experiment, now: datetime, enabled: bool) -> list[Notice]:
+def _overdue(experiment: Experiment, now: datetime, checking: Checking) -> list[Notice]:
     due = experiment.next_check_at
-    if due is None or not enabled or now < due + CHECK_GRACE:
+    if due is None or not checking.is_overdue(due, now):
         return []
+    left_undone = "nothing concludes" if experiment.active else "no harm of the promotion is noticed"
+    if checking.since is None:
+        until_when = "until a dashboard, `prx evolution watch` or cron runs it."
+    else:
+        until_when = "until this dashboard gets it done; ctrl+r tries it now."
     return [
         Notice(
             2,
             f"overdue {hours(now - due)}",
             f"The check is overdue by {hours(now - due)}:",
-            "nothing concludes until a dashboard, `prx evolution watch` or cron runs it.",
+            f"{left_undone} {until_when}",
         )
     ]
 

@@ -10,7 +10,7 @@ from prx_tui.forecast import detectable_sentence, forecast_sentence
 from prx_tui.formatting import half_up, hours, moment, p_value, percent
 from prx_tui.text import safe_text
 from prx_tui.view.spans import Line, Span, line
-from prx_tui.view.status import CHECK_GRACE, conclusion_words, notices
+from prx_tui.view.status import CHECKED_ELSEWHERE, Checking, conclusion_words, notices
 
 if TYPE_CHECKING:
     from prx_engine.records import Event, Experiment, ExperimentDetails, Look
@@ -25,6 +25,7 @@ def story(
     *,
     enabled: bool = True,
     decides: bool = True,
+    checking: Checking = CHECKED_ELSEWHERE,
     details: ExperimentDetails | None = None,
     brief: bool = False,
 ) -> list[Line]:
@@ -35,6 +36,7 @@ def story(
         now: by the engine's clock.
         enabled: whether experiments are switched on.
         decides: whether a check may conclude alone.
+        checking: how checks come about.
         details: say why an ended experiment ended and what the rest may bring, once they are read.
         brief: only the sentences that matter most, for a terminal without room for more.
     """
@@ -43,7 +45,7 @@ def story(
             Span(f"▲ {notice.head} ", "attention"),
             notice.text if brief or not notice.more else f"{notice.text} {notice.more}",
         )
-        for notice in notices(experiment, now, enabled=enabled)
+        for notice in notices(experiment, now, enabled=enabled, checking=checking)
     ]
     if not experiment.active:
         return [*found, *_ending(experiment, now, details, brief=brief)]
@@ -63,16 +65,22 @@ def story(
     fate = "" if brief and outlook else _fate(experiment, now, decides)
     return [
         *found,
-        line(_next_check(experiment, now), *_spaced(_standing(experiment))),
+        line(_next_check(experiment, now, checking), *_spaced(_standing(experiment))),
         line(Span(" ".join(filter(None, (outlook, fate))), "dim")),
     ]
 
 
 def full_story(
-    experiment: Experiment, now: datetime, *, enabled: bool, decides: bool, details: ExperimentDetails | None
+    experiment: Experiment,
+    now: datetime,
+    *,
+    enabled: bool,
+    decides: bool,
+    details: ExperimentDetails | None,
+    checking: Checking = CHECKED_ELSEWHERE,
 ) -> list[Line]:
     """Return the whole story, and what more there is to say about the chances."""
-    lines = story(experiment, now, enabled=enabled, decides=decides, details=details)
+    lines = story(experiment, now, enabled=enabled, decides=decides, checking=checking, details=details)
     forecast = details.forecast if details else None
     more = detectable_sentence(forecast) if forecast else None
     return [*lines, line(Span(more, "dim"))] if more else lines
@@ -87,13 +95,13 @@ def end_reason(events: Sequence[Event]) -> str:
 # What happens next
 
 
-def _next_check(experiment: Experiment, now: datetime) -> str:
+def _next_check(experiment: Experiment, now: datetime, checking: Checking) -> str:
     due = experiment.next_check_at
     if due is None:
         return "No further check is due."
     if due > now:
         return f"Next check in {hours(due - now)}."
-    return "The check is due now." if now < due + CHECK_GRACE else f"The check was due {moment(due)}."
+    return f"The check was due {moment(due)}." if checking.is_overdue(due, now) else "The check is due now."
 
 
 def _standing(experiment: Experiment) -> list[Line]:

@@ -141,6 +141,23 @@ async def test_what_needs_attention_stands_out_and_says_what_it_is(place: OpenPl
         assert "nothing concludes until a dashboard" in " ".join(screen_text(board).split())
 
 
+async def test_a_check_that_this_dashboard_is_about_to_run_needs_nobody(
+    place: OpenPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Engine, "check", lambda self: [])
+    spot = place("trouble")
+    board = spot.dashboard(checks=True)
+    async with board.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        assert "2 need you" in screen_text(board)
+        assert "next check due now" in screen_text(board)
+        spot.clock.advance(minutes=11)
+        board.on_tick()
+        await pilot.pause()
+        assert "3 need you" in screen_text(board)
+        assert "next check overdue" in screen_text(board)
+
+
 async def test_read_only_has_no_dangerous_action_and_runs_no_check(place: OpenPlace) -> None:
     spot = place("trouble")
     events = len(spot.engine.events())

@@ -16,7 +16,7 @@ from prx_tui.view import experiments as listing
 from prx_tui.view.experiment import change_lines, event_lines, lifecycle_bar, look_lines, title
 from prx_tui.view.fitness import dimension_rows, headline, history_chart
 from prx_tui.view.spans import Line, plain
-from prx_tui.view.status import notices, status_cell
+from prx_tui.view.status import Checking, notices, status_cell
 from prx_tui.view.story import story
 from tests.support.clock import ManualClock
 
@@ -70,12 +70,32 @@ def test_what_needs_attention_says_what_it_is(fresh: Experiment) -> None:
     assert found(verdict="treatment_wins", next_check_at=None) == ["verdict: treatment wins"]
     assert found(status="converged", promotion="conflict") == ["promotion conflict"]
     assert found(timedelta(hours=26)) == ["overdue 2 h"]
-    assert found(timedelta(hours=24, minutes=4)) == []
+    assert found(timedelta(hours=24, minutes=10)) == []
     parameters = fresh.parameters.model_copy(
         update={"experiments": fresh.parameters.experiments.model_copy(update={"traffic_split": 1.0})}
     )
     assert found(parameters=parameters) == ["one arm only"]
     assert notices(fresh, NOW + timedelta(days=9), enabled=False) == []
+
+
+def test_a_check_is_overdue_only_after_its_grace_and_nobody_is_blamed_for_what_runs(
+    fresh: Experiment,
+) -> None:
+    opened = NOW + timedelta(hours=30)
+    here = Checking(timedelta(hours=2), since=opened)
+    due = fresh.next_check_at
+    assert due is not None
+    assert notices(fresh, opened + timedelta(hours=1), checking=here) == []
+    assert here.words(due, opened + timedelta(hours=1)) == "due now"
+    late = opened + timedelta(hours=3)
+    assert here.words(due, late) == "overdue 9 h"
+    (notice,) = notices(fresh, late, checking=here)
+    assert "this dashboard" in notice.text
+    assert "cron" not in notice.text
+    (notice,) = notices(fresh, late)
+    assert "cron" in notice.text
+    (notice,) = notices(like(fresh, status="converged", promotion="applied"), late, checking=here)
+    assert "no harm of the promotion is noticed" in notice.text
 
 
 def test_a_status_is_readable_without_colour(fresh: Experiment) -> None:

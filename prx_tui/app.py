@@ -1,4 +1,4 @@
-"""The dashboard: watches, reads and checks in a thread, and shows what that finds."""
+"""The dashboard: watches, reads, follows and checks in a thread, and shows what that finds."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ from prx_tui.worker import (
     POLL_SECONDS,
     Checked,
     CheckFailed,
+    Followed,
+    FollowFailed,
     News,
     Opened,
     Read,
@@ -133,7 +135,7 @@ class Dashboard(App[None]):
 
     Args:
         engine_factory: opens the engine, in the worker's thread; called again after a failure.
-        read_only: whether nothing may be changed and no checks run.
+        read_only: whether nothing may be changed, no checks run and no telemetry followed.
         checks: whether to run the checks that are due; unless read only, if not given.
         poll_seconds: time between two looks at the database.
         grace: a check that stays due for longer, by the engine's clock, is called overdue.
@@ -161,6 +163,7 @@ class Dashboard(App[None]):
         self.engine: Engine | None = None
         self._problem: Trouble | None = None
         self._check_problem: CheckFailed | None = None
+        self._follow_problem: FollowFailed | None = None
         self._read_at = time.monotonic()
         self._tick: Timer | None = None
         self._minute: object = None
@@ -168,6 +171,7 @@ class Dashboard(App[None]):
             engine_factory,
             self._report,
             checks=self._runs_checks,
+            follows=not read_only,
             poll_seconds=poll_seconds,
         )
         if os.environ.get("COLORFGBG", "").rpartition(";")[2] in _LIGHT_BACKGROUNDS:
@@ -210,6 +214,16 @@ class Dashboard(App[None]):
             self.refresh_screens()
         elif isinstance(news, CheckFailed):
             self._check_problem = news
+            self.refresh_screens()
+        elif isinstance(news, Followed):
+            self._follow_problem = None
+            if news.rejected:
+                from prx_tui.view.news import rejected_words
+
+                self.announce(rejected_words(news.rejected), problem=True)
+            self.refresh_screens()
+        elif isinstance(news, FollowFailed):
+            self._follow_problem = news
             self.refresh_screens()
         else:
             self._problem = news
@@ -262,7 +276,8 @@ class Dashboard(App[None]):
     @property
     def busy_words(self) -> str:
         """What the worker does, if it takes long enough to be worth a word."""
-        return "checking…" if self.worker.phase == "checking" and self.worker.phase_seconds > 1 else ""
+        phase = self.worker.phase
+        return f"{phase}…" if phase in ("checking", "importing") and self.worker.phase_seconds > 1 else ""
 
     @property
     def banner(self) -> Sequence[str]:
@@ -282,6 +297,11 @@ class Dashboard(App[None]):
             return (
                 f"A check failed: {self._check_problem.problem}",
                 "It is tried again by itself; ctrl+r tries it now. Nothing was decided.",
+            )
+        if self._follow_problem is not None:
+            return (
+                f"Telemetry could not be followed: {self._follow_problem.problem}",
+                "It is tried again by itself; ctrl+r tries it now. No record is lost, and checks go on.",
             )
         return ()
 

@@ -1,4 +1,4 @@
-"""The thread that watches the database, reads snapshots and runs the checks that are due."""
+"""The thread that watches the database, reads snapshots, follows telemetry and runs due checks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from prx_engine.clock import clock_hour
 from prx_engine.engine import Engine
@@ -15,6 +15,10 @@ from prx_engine.records import CheckResult
 from prx_engine.store import ChangeWatch
 from prx_tui.snapshot import Reader, Snapshot, View
 from prx_tui.text import safe_text
+
+if TYPE_CHECKING:
+    from prx_engine.records import ImportReport, Rejected
+    from prx_engine.telemetry.following import TelemetryFollower
 
 POLL_SECONDS: Final = 1.0
 _FIRST_PAUSE: Final = 1.0
@@ -25,7 +29,7 @@ _HOUSEKEEPING_SECONDS: Final = 600.0
 """A check also finishes promotions that a dead process left and watches promoted changes. Real seconds: the
 engine's clock may be a faster one."""
 
-Phase = Literal["idle", "opening", "reading", "checking"]
+Phase = Literal["idle", "opening", "reading", "checking", "importing"]
 
 
 class Opened(NamedTuple):
@@ -53,6 +57,19 @@ class CheckFailed(NamedTuple):
     pause: float
 
 
+class Followed(NamedTuple):
+    """Telemetry was followed again, after that had failed, or it has brought something that was refused."""
+
+    rejected: tuple[Rejected, ...] = ()
+
+
+class FollowFailed(NamedTuple):
+    """Telemetry could not be followed; it is tried again after ``pause`` seconds."""
+
+    problem: str
+    pause: float
+
+
 class Trouble(NamedTuple):
     """The database or the configuration cannot be used; it is tried again after ``pause`` seconds."""
 
@@ -60,11 +77,11 @@ class Trouble(NamedTuple):
     pause: float
 
 
-News = Opened | Read | Checked | CheckFailed | Trouble
+News = Opened | Read | Checked | CheckFailed | Followed | FollowFailed | Trouble
 
 
 class Worker:
-    """Watches, reads and checks in one loop; whatever fails is reported and tried again.
+    """Watches, reads, follows telemetry and checks in one loop; whatever fails is reported and tried again.
 
     It only reports: nothing here touches a widget, and nothing on the screen waits for it.
 
@@ -72,6 +89,7 @@ class Worker:
         open_engine: opens the deployment; called again after a failure.
         report: takes the news; called in the worker's thread.
         checks: whether to run the checks that are due.
+        follows: whether to follow the sources of telemetry that the configuration names.
         poll_seconds: time between two looks at the database.
         jitter: returns a number from 0 to 1, so that several dashboards do not retry in step.
     """
@@ -82,12 +100,14 @@ class Worker:
         report: Callable[[News], object],
         *,
         checks: bool,
+        follows: bool = False,
         poll_seconds: float = POLL_SECONDS,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self._open_engine = open_engine
         self._report = report
         self._checks = checks
+        self._follows = follows
         self._poll_seconds = poll_seconds
         self._jitter = jitter
         self._stopping = threading.Event()
@@ -98,6 +118,8 @@ class Worker:
         self._check_failures = 0
         self._check_not_before = 0.0
         self._checked_at: float | None = None
+        self._follow_failures = 0
+        self._follow_not_before = 0.0
         self._phase: Phase = "idle"
         self._since = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="prx-worker", daemon=True)
@@ -122,7 +144,7 @@ class Worker:
     def read_again(self) -> None:
         """Read a new snapshot now, whether anything has changed or not; also try what has failed."""
         self._again = True
-        self._check_not_before = 0.0
+        self._check_not_before = self._follow_not_before = 0.0
         self._woken.set()
 
     @property
@@ -153,9 +175,11 @@ class Worker:
         try:
             self._report(Opened(engine))
             watch = engine.watch()
+            source = _Source(engine)
             try:
-                self._serve(engine, watch)
+                self._serve(engine, watch, source)
             finally:
+                source.close()
                 watch.close()
         except Exception as error:
             return self._trouble(error)
@@ -163,7 +187,7 @@ class Worker:
             engine.close()
         return 0.0
 
-    def _serve(self, engine: Engine, watch: ChangeWatch) -> None:
+    def _serve(self, engine: Engine, watch: ChangeWatch, source: _Source) -> None:
         reader = Reader(engine)
         seen: tuple[View, int] | None = None
         snapshot: Snapshot | None = None
@@ -179,6 +203,9 @@ class Worker:
             elif snapshot is not None and more_to_read:
                 more_to_read, snapshot = self._read_more(reader, snapshot)
             self._failures = 0
+            # The first picture comes first: files may have gained much.
+            if self._follows and snapshot is not None and snapshot.complete:
+                self._follow(source)
             if snapshot is not None and self._is_check_due(snapshot, engine):
                 self._check(engine)
                 continue
@@ -206,6 +233,26 @@ class Worker:
             return False, snapshot
         self._report(Read(more))
         return True, more
+
+    def _follow(self, source: _Source) -> None:
+        """Record what the configured sources have gained; the watch tells whether there is news to read."""
+        if time.monotonic() < self._follow_not_before:
+            return
+        is_named = source.is_named()
+        if is_named:
+            self._enter("importing")
+        try:
+            report = source.poll(self._stopping.is_set) if is_named else None
+        except Exception as error:
+            self._follow_failures += 1
+            pause = self._pause(self._follow_failures, _LONGEST_CHECK_PAUSE)
+            self._follow_not_before = time.monotonic() + pause
+            self._report(FollowFailed(_words(error), pause))
+            return
+        rejected = tuple(report.rejected) if report is not None else ()
+        if self._follow_failures or rejected:
+            self._follow_failures = 0
+            self._report(Followed(rejected))
 
     def _is_check_due(self, snapshot: Snapshot, engine: Engine) -> bool:
         if not self._checks or not snapshot.enabled or self._stopping.is_set():
@@ -252,6 +299,33 @@ class Worker:
     def _enter(self, phase: Phase) -> None:
         self._phase = phase
         self._since = time.monotonic()
+
+
+class _Source:
+    """The telemetry that the configuration names; nothing is loaded as long as it names none."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._follower: TelemetryFollower | None = None
+
+    def is_named(self) -> bool:
+        """Tell whether the configuration names any, as it is at present.
+
+        Raises:
+            ConfigError: if it cannot be used.
+        """
+        return bool(self._engine.settings.telemetry.sources)
+
+    def poll(self, stop: Callable[[], bool]) -> ImportReport:
+        """Record what the files have gained."""
+        if self._follower is None:
+            self._follower = self._engine.follow()
+        return self._follower.poll(stop)
+
+    def close(self) -> None:
+        """Close the files that are open."""
+        if self._follower is not None:
+            self._follower.close()
 
 
 def _got_further(results: Sequence[CheckResult]) -> bool:

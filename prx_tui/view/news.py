@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from prx_engine.ids import short
-from prx_engine.records import CheckResult
+from prx_engine.records import CheckResult, Rejected
 from prx_tui.text import safe_text
 from prx_tui.view.status import conclusion_words
 
@@ -22,3 +24,10 @@ def check_words(result: CheckResult) -> str:
     if result.outcome == "watched":
         return f"{name} could not be rolled back: {safe_text(result.reason, 300)}"
     return f"{name} was checked: {safe_text(result.reason, 200)}"
+
+
+def rejected_words(rejected: Sequence[Rejected]) -> str:
+    """Return what was wrong with telemetry, in one line: the first of it, and how much more there is."""
+    first = rejected[0]
+    more = f" (and {len(rejected) - 1} more)" if len(rejected) > 1 else ""
+    return f"Telemetry {safe_text(first.file, 200)}:{first.line}: {safe_text(first.problem, 300)}{more}"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from prx_engine import Engine
+from prx_engine.records import ImportReport
+from prx_engine.telemetry.following import TelemetryFollower
 from prx_tui.app import Dashboard
 from prx_tui.screens.experiments import ExperimentsScreen
 from tests.prx_tui.conftest import POLL_SECONDS, OpenPlace, press, screen_text, settled, told, until
@@ -220,3 +223,28 @@ async def test_a_failing_check_is_shown_and_the_dashboard_goes_on(
         )
         await press(pilot, "j", "k")
         await until(pilot, lambda: len(calls) >= 6 and not board.banner, "recovery")
+
+
+async def test_telemetry_that_cannot_be_followed_is_shown_and_what_it_refuses_is_told(
+    place: OpenPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spot = place()
+    log = spot.folder / "agent.jsonl"
+    (spot.folder / "config.toml").write_text(f'[[self_evolution.telemetry.sources]]\npath = "{log.name}"\n')
+    log.write_text('{"session_id": "a", "thumbs_upp": 1}\n{"session_id": "b", "thumbs_upp": 1}\n')
+    poll, failing = TelemetryFollower.poll, [True]
+
+    def failing_poll(self: TelemetryFollower, stop: Callable[[], bool]) -> ImportReport:
+        if failing[0]:
+            raise OSError("no luck [/]")
+        return poll(self, stop)
+
+    monkeypatch.setattr(TelemetryFollower, "poll", failing_poll)
+    board = spot.dashboard()
+    async with board.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: "could not be followed: OSError: no luck [/]" in banner(board), "failure")
+        failing[0] = False
+        await press(pilot, "ctrl+r")
+        await until(pilot, lambda: "agent.jsonl:1: thumbs_upp: no such field" in told(board), "the word")
+        assert "(and 1 more)" in told(board)
+        assert not board.banner

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import queue
 import threading
 import time
@@ -11,10 +12,24 @@ from typing import Any
 import pytest
 
 from prx_engine import Engine
-from prx_engine.records import CheckResult, Look
+from prx_engine.records import CheckResult, ImportReport, Look
+from prx_engine.telemetry.following import TelemetryFollower
 from prx_tui.snapshot import View
-from prx_tui.worker import Checked, CheckFailed, News, Opened, Read, Trouble, Worker, worth_telling
+from prx_tui.worker import (
+    Checked,
+    CheckFailed,
+    Followed,
+    FollowFailed,
+    News,
+    Opened,
+    Read,
+    Trouble,
+    Worker,
+    worth_telling,
+)
 from tests.prx_tui.conftest import OpenPlace, Place
+
+SOURCE = '[[self_evolution.telemetry.sources]]\npath = "agent.jsonl"\n'
 
 
 class Post:
@@ -121,6 +136,64 @@ def test_a_failing_check_backs_off_and_reading_goes_on(
     assert len(calls) == 1
     worker.read_again()
     assert post.next(CheckFailed).pause == 2.0
+
+
+def test_what_the_configured_telemetry_gains_is_recorded(place: OpenPlace, start: Any) -> None:
+    spot = place("empty")
+    log = spot.folder / "agent.jsonl"
+    _, post = start(spot.open, follows=True)
+    post.next(Read)
+    # Named while the dashboard is open, and relative to the configuration.
+    (spot.folder / "config.toml").write_text(SOURCE)
+    log.write_bytes(_line(0))
+    post.next(Read, lambda news: news.snapshot.fitness.fitness.sessions == 1)
+    with log.open("ab") as file:
+        file.write(_line(1) + b'{"no": \n')
+    assert post.next(Followed).rejected[0].line == 3
+    post.next(Read, lambda news: news.snapshot.fitness.fitness.sessions == 2)
+
+
+def test_telemetry_that_is_not_wanted_stays_alone(place: OpenPlace, start: Any) -> None:
+    spot = place("empty")
+    (spot.folder / "config.toml").write_text(SOURCE)
+    (spot.folder / "agent.jsonl").write_bytes(_line(0))
+    worker, post = start(spot.open)
+    post.next(Read, lambda news: news.snapshot.complete)
+    worker.read_again()
+    assert post.next(Read).snapshot.fitness.fitness.sessions == 0
+
+
+def test_telemetry_that_fails_backs_off_and_never_stops_the_checks(
+    place: OpenPlace, start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spot = place()
+    (spot.folder / "config.toml").write_text(SOURCE)
+    failing = [True]
+
+    def poll(self: TelemetryFollower, stop: object) -> Any:
+        if failing[0]:
+            raise OSError("[/] no disk")
+        return ImportReport(
+            lines=0, recorded=0, sessions=0, without_experiment=0, missing_dimensions=[], rejected=[]
+        )
+
+    monkeypatch.setattr(TelemetryFollower, "poll", poll)
+    worker, post = start(spot.open, checks=True, follows=True, jitter=lambda: 0.5)
+    first = post.next(FollowFailed)
+    assert (first.problem, first.pause) == ("OSError: [/] no disk", 1.0)
+    post.next(Checked)
+    spot.clock.advance(hours=24)
+    post.next(Checked, lambda news: any(one.at for one in news.results))
+    worker.read_again()
+    assert post.next(FollowFailed).pause == 2.0
+    failing[0] = False
+    worker.read_again()
+    assert post.next(Followed).rejected == ()
+
+
+def _line(number: int) -> bytes:
+    """What is known of a session of its own."""
+    return json.dumps({"session_id": f"s-{number}", "thumbs_up": 1}).encode() + b"\n"
 
 
 def test_pauses_grow_to_their_limit_and_differ(place: OpenPlace) -> None:

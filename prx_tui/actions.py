@@ -53,7 +53,7 @@ ACTIONS: Final = (
     Action("promote", "p", "promote", "Promote the treatment", _ON_ONE, 6, dangerous=True),
     Action("reject", "r", "reject", "Reject the treatment", _ON_ONE, 7, dangerous=True),
     Action("rollback", "R", "rollback", "Roll the promotion back", _ON_ONE, 13, dangerous=True),
-    Action("filter", "/", "filter", "Filter by id, hypothesis, layer, decision or status", _LIST, 8),
+    Action("filter", "/", "filter", "Filter by id, hypothesis, layer, decision, status or outcome", _LIST, 8),
     Action("clear_filter", "escape", "", "Clear the filter", _LIST, shown="esc"),
     Action("next_tab", "]", "tab", "Next tab", _EVERYWHERE, 3, shown="]", palette=True),
     Action("previous_tab", "[", "", "Previous tab", _EVERYWHERE, shown="["),

@@ -77,7 +77,7 @@ class ExperimentsScreen(TargetScreen):
         kept = [
             entry
             for entry in entries
-            if view.in_tab(entry.experiment, self.tab) and view.matches(entry.experiment, self.filter_text)
+            if view.in_tab(entry.experiment, self.tab) and view.matches(entry, self.filter_text)
         ]
         rows = view.rows(view.ordered(kept, self.order))
         self._show_tabs(snapshot, entries, len(rows))

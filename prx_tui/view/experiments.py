@@ -110,8 +110,9 @@ def tab_counts(counts: Mapping[Status, int]) -> dict[Tab, int]:
     }
 
 
-def matches(experiment: Experiment, text: str) -> bool:
-    """Tell whether all words of a filter are in an experiment's id, hypothesis, layer, decision or status."""
+def matches(entry: Shown, text: str) -> bool:
+    """Tell whether all words of a filter are in what names an experiment, or what its row says of it."""
+    experiment = entry.experiment
     haystack = " ".join(
         (
             experiment.experiment_id,
@@ -119,6 +120,8 @@ def matches(experiment: Experiment, text: str) -> bool:
             experiment.layer,
             experiment.decision_id or "",
             experiment.status,
+            outcome(experiment),
+            *(notice.short for notice in entry.notices),
         )
     ).casefold()
     return all(word in haystack for word in text.casefold().split())

@@ -20,7 +20,10 @@ class FilterBox(Input):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(
-            placeholder="id, hypothesis, layer, decision or status", id=id, compact=True, max_length=200
+            placeholder="id, hypothesis, layer, decision, status or outcome",
+            id=id,
+            compact=True,
+            max_length=200,
         )
         self.cursor_blink = False
 

@@ -199,9 +199,20 @@ def test_looks_and_events_are_tables_that_fit(engine: Engine, fresh: Experiment)
 
 
 def test_the_list_filters_by_all_words(fresh: Experiment) -> None:
+    def matching(words: str, **changes: Any) -> bool:
+        (entry,) = listing.shown([like(fresh, **changes)], {}, NOW, enabled=True)
+        return listing.matches(entry, words)
+
     for words in ("brief", "BE l2", fresh.experiment_id[-8:], "d-1", "running", ""):
-        assert listing.matches(fresh, words), words
-    assert not listing.matches(fresh, "brief L3")
+        assert matching(words), words
+    assert not matching("brief L3")
+    assert matching("Ratio mismatch", blocked_by=["sample_ratio_mismatch"])
+    promoted = {"status": "converged", "conclusion": "treatment_wins", "promotion": "applied"}
+    assert matching("promoted", **promoted)
+    assert matching("treatment wins", **promoted)
+    assert not matching("rolled back", **promoted)
+    assert matching("rolled back", **promoted | {"promotion": "rolled_back"})
+    assert matching("deferred", status="converged", conclusion="deferred")
 
 
 def test_the_list_sorts_by_every_column_both_ways_and_keeps_the_unknown_last(fresh: Experiment) -> None:

@@ -52,7 +52,7 @@ ACTIONS: Final = (
     Action("preview", "v", "preview", "Preview: what a look held now would find", _ON_ONE, 5),
     Action("promote", "p", "promote", "Promote the treatment", _ON_ONE, 6, dangerous=True),
     Action("reject", "r", "reject", "Reject the treatment", _ON_ONE, 7, dangerous=True),
-    Action("rollback", "R", "rollback", "Roll the promotion back", _ON_ONE, 13, dangerous=True),
+    Action("rollback", "R", "roll back", "Roll the promotion back", _ON_ONE, 2, dangerous=True),
     Action("filter", "/", "filter", "Filter by id, hypothesis, layer, decision, status or outcome", _LIST, 8),
     Action("clear_filter", "escape", "", "Clear the filter", _LIST, shown="esc"),
     Action("next_tab", "]", "tab", "Next tab", _EVERYWHERE, 3, shown="]", palette=True),

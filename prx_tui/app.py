@@ -122,6 +122,12 @@ def _experiment_commands() -> type[Provider]:
     return ExperimentCommands
 
 
+def _theme_commands() -> type[Provider]:
+    from prx_tui.palette import ThemeCommands
+
+    return ThemeCommands
+
+
 class NewsArrived(Message):
     """The worker has something to tell."""
 
@@ -143,7 +149,7 @@ class Dashboard(App[None]):
 
     TITLE = "prx"
     CSS_PATH = "styles.tcss"
-    COMMANDS: ClassVar[set[Any]] = App.COMMANDS | {_action_commands, _experiment_commands}
+    COMMANDS: ClassVar[set[Any]] = App.COMMANDS | {_action_commands, _experiment_commands, _theme_commands}
     NOTIFICATION_TIMEOUT = _TOLD_SECONDS
 
     def __init__(
@@ -378,4 +384,4 @@ class Dashboard(App[None]):
     # The palette
 
     def get_system_commands(self, screen: Screen[Any]) -> Any:
-        yield SystemCommand("Theme", "Change colours: dark, light and others", self.action_change_theme)
+        yield SystemCommand("Theme: others", "Choose among all colours", self.action_change_theme)

@@ -1,4 +1,4 @@
-"""The command palette: every action of the screen below, and every experiment by name."""
+"""The command palette: what can be done on the screen below, every experiment by name, light and dark."""
 
 from __future__ import annotations
 
@@ -17,10 +17,14 @@ if TYPE_CHECKING:
     from prx_tui.app import Dashboard
 
 _NAME_LENGTH = 100
+_FIRST = 1000.0
+"""Added to the score of what was asked for by its own word."""
+
+_THEMES = {"light": "textual-light", "dark": "textual-dark"}
 
 
 class ActionCommands(Provider):
-    """What the footer and the help page list, under its full name."""
+    """What can be done now, under its full name."""
 
     async def discover(self) -> Hits:
         for title, command in self._commands():
@@ -39,7 +43,7 @@ class ActionCommands(Provider):
             return []
         return [
             (f"{one.title}  ({one.key_words})", partial(_run, screen, one.id))
-            for one in screen.actions
+            for one in screen.possible_actions
             if one.palette
         ]
 
@@ -59,6 +63,31 @@ class ExperimentCommands(Provider):
                 # Plain content, not the matcher's: what is highlighted there has been read as markup.
                 open_it = partial(board.open_experiment, experiment.experiment_id)
                 yield Hit(score, Content(name), open_it, text=name)
+
+
+class ThemeCommands(Provider):
+    """Light and dark, the two that people ask for by name."""
+
+    async def discover(self) -> Hits:
+        for name, theme in _THEMES.items():
+            yield DiscoveryHit(f"Theme: {name}", partial(self._change, theme))
+
+    async def search(self, query: str) -> Hits:
+        matcher = self.matcher(query)
+        for name, theme in _THEMES.items():
+            title = f"Theme: {name}"
+            score = matcher.match(title)
+            if score > 0:
+                meant = name.startswith(query.strip().casefold())
+                yield Hit(
+                    score + _FIRST if meant else score,
+                    matcher.highlight(title),
+                    partial(self._change, theme),
+                    text=title,
+                )
+
+    def _change(self, theme: str) -> None:
+        self.app.theme = theme
 
 
 def _name(experiment: Experiment) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from textual import events
 from textual.app import ComposeResult
@@ -22,6 +22,8 @@ from prx_tui.widgets.lines import Lines
 
 if TYPE_CHECKING:
     from prx_tui.app import Dashboard
+
+_ON_DATA: Final = frozenset({"fitness", "filter", "next_tab", "previous_tab", "sort", "reverse"})
 
 
 def bindings(place: Place) -> list[BindingType]:
@@ -47,6 +49,15 @@ class LiveScreen(Screen[None]):
     def actions(self) -> list[Action]:
         """What can be done here."""
         return available(self.PLACE, read_only=self.dashboard.read_only)
+
+    @property
+    def possible_actions(self) -> list[Action]:
+        """What of that can be done now: the other keys only say why they cannot."""
+        return [one for one in self.actions if self.is_possible(one.id)]
+
+    def is_possible(self, action: str) -> bool:
+        """Tell whether an action has something to act on now."""
+        return self.dashboard.snapshot is not None or action not in _ON_DATA
 
     @property
     def clock_now(self) -> datetime | None:
@@ -123,7 +134,16 @@ class LiveScreen(Screen[None]):
             ]
         )
         self._show_banner(board.banner, width)
-        self.lines("#keys").show([footer(self.actions, width)])
+        self.refresh_keys()
+
+    def refresh_keys(self) -> None:
+        """Bring the footer up to date."""
+        for keys in self.query("#keys").results(Lines):
+            keys.show([self.keys_line(self.app.size.width)])
+
+    def keys_line(self, width: int) -> Line:
+        """Return the footer."""
+        return footer(self.possible_actions, width)
 
     def lines(self, selector: str) -> Lines:
         """Return one of the screen's lines."""
@@ -140,17 +160,15 @@ class LiveScreen(Screen[None]):
 
     # Actions of every screen
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if self.dashboard.read_only and any(one.id == action and one.dangerous for one in _ALL):
-            return False
-        return super().check_action(action, parameters)
-
     def action_back(self) -> None:
         if len(self.app.screen_stack) > 1:
             self.app.pop_screen()
 
     def action_fitness(self) -> None:
-        self.dashboard.open_fitness()
+        if self.is_possible("fitness"):
+            self.dashboard.open_fitness()
+        else:
+            self.dashboard.announce("There is no fitness to show: no database was read yet.", problem=True)
 
     def action_reread(self) -> None:
         self.dashboard.read_again()
@@ -176,8 +194,3 @@ class LiveScreen(Screen[None]):
 
     def action_bottom(self) -> None:
         self.pager().scroll_end(animate=False)
-
-
-_ALL = [
-    one for place in ("experiments", "experiment", "fitness") for one in available(place, read_only=False)
-]

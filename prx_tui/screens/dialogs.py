@@ -66,6 +66,16 @@ class Question(ModalScreen[Request | None]):
     def on_resize(self) -> None:
         self.write()
 
+    def on_descendant_focus(self) -> None:
+        self.write_answers()
+
+    def on_descendant_blur(self) -> None:
+        self.write_answers()
+
+    @property
+    def _is_giving_reason(self) -> bool:
+        return self.focused is not None and self.focused.id == "reason"
+
     def write(self) -> None:
         """Write the question and how to answer it."""
         width = min(self.app.size.width - 4, 76) - 6
@@ -73,14 +83,23 @@ class Question(ModalScreen[Request | None]):
         for paragraph in self.text():
             lines += wrap(paragraph, width)
         self.query_one("#question", Lines).show(lines)
-        self.query_one("#answers", Lines).show(self.answers(width))
+        self.write_answers()
+
+    def write_answers(self) -> None:
+        """Write how to answer, which depends on where the keys go."""
+        width = min(self.app.size.width - 4, 76) - 6
+        for answers in self.query("#answers").results(Lines):
+            answers.show(self.answers(width))
 
     def text(self) -> list[Line]:
         """Return the question as paragraphs."""
         return [line(OPERATIONS[self.operation].question(self.target))]
 
     def answers(self, width: int) -> list[Line]:
-        """Return the keys that answer."""
+        """Return the keys that answer, as long as they are not typed into the field."""
+        if self._is_giving_reason:
+            keys = (Span("enter", "key"), " or ", Span("esc", "key"), " leaves the field, then ")
+            return [(), line(*keys, Span("y", "key"), " or ", Span("n", "key"), " answers")]
         verb = OPERATIONS[self.operation].verb
         return [
             (),
@@ -100,7 +119,7 @@ class Question(ModalScreen[Request | None]):
         self.dismiss(self.request())
 
     def action_refuse(self) -> None:
-        if isinstance(self.focused, Input) and self.focused.id == "reason":
+        if self._is_giving_reason:
             # The first escape leaves the field, the second the question.
             self.leave_reason()
             return

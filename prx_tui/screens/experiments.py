@@ -29,6 +29,7 @@ _LEAST_ROWS = 6
 _TALLEST_CHART = 24
 _LOWEST_CHART = 6
 _TALL = 30
+_ON_ROWS = frozenset({"filter", "next_tab", "previous_tab", "sort", "reverse"})
 
 
 class ExperimentsScreen(TargetScreen):
@@ -63,6 +64,19 @@ class ExperimentsScreen(TargetScreen):
         snapshot, key = self.dashboard.snapshot, self.table.cursor_key
         return snapshot.experiment(key) if snapshot is not None and key is not None else None
 
+    def is_possible(self, action: str) -> bool:
+        if action == "clear_filter":
+            return bool(self.filter_text)
+        snapshot = self.dashboard.snapshot
+        if action in _ON_ROWS and (snapshot is None or not sum(snapshot.counts.values())):
+            return False
+        return super().is_possible(action)
+
+    def keys_line(self, width: int) -> Line:
+        if self.focused is not None and self.focused.id == "filter":
+            return line(" ", Span("enter", "key"), " keep the filter  ", Span("esc", "key"), " clear it")
+        return super().keys_line(width)
+
     # Showing
 
     def show(self, snapshot: Snapshot) -> None:
@@ -84,6 +98,7 @@ class ExperimentsScreen(TargetScreen):
         self.table.show(view.titles(self.tab, self.order), rows, self._empty_words(snapshot))
         self._mark_changes(snapshot)
         self._show_pane(snapshot, rows)
+        self.refresh_keys()
 
     def _show_tabs(self, snapshot: Snapshot, entries: list[view.Shown], shown: int) -> None:
         counts = view.tab_counts(snapshot.counts)
@@ -178,12 +193,19 @@ class ExperimentsScreen(TargetScreen):
         snapshot = self.dashboard.snapshot
         if snapshot is not None:
             self._show_pane(snapshot, list(self.table.rows))
+            self.refresh_keys()
+
+    def on_descendant_focus(self) -> None:
+        self.refresh_keys()
+
+    def on_descendant_blur(self) -> None:
+        self.refresh_keys()
 
     @on(RowTable.Opened)
     def action_open(self) -> None:
-        key = self.table.cursor_key
-        if key is not None:
-            self.dashboard.open_experiment(key)
+        experiment = self.target_or_word()
+        if experiment is not None:
+            self.dashboard.open_experiment(experiment.experiment_id)
 
     @on(RowTable.HeadClicked)
     def _head_clicked(self, event: RowTable.HeadClicked) -> None:

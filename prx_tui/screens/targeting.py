@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from prx_engine.ids import short
 from prx_engine.records import Experiment
@@ -11,6 +11,10 @@ from prx_tui.screens.base import LiveScreen
 if TYPE_CHECKING:
     from prx_tui.operations import Request
 
+_ON_TARGET: Final = frozenset(
+    {"open", "cancel", "extend", "preview", "promote", "reject", "rollback", "copy_id"}
+)
+
 
 class TargetScreen(LiveScreen):
     """A screen with an experiment that actions are about."""
@@ -18,6 +22,20 @@ class TargetScreen(LiveScreen):
     def target(self) -> Experiment | None:
         """Return the experiment that an action would be about."""
         raise NotImplementedError
+
+    def is_possible(self, action: str) -> bool:
+        if action not in _ON_TARGET:
+            return super().is_possible(action)
+        experiment = self.target()
+        if experiment is None:
+            return False
+        if self.dashboard.engine is None:
+            return action in ("open", "copy_id")
+        if action == "preview":
+            return experiment.active
+        from prx_tui.operations import OPERATIONS
+
+        return action not in OPERATIONS or not OPERATIONS[action].refusal(experiment)
 
     def action_cancel(self) -> None:
         self._ask("cancel")
@@ -35,7 +53,7 @@ class TargetScreen(LiveScreen):
         self._ask("rollback")
 
     def action_preview(self) -> None:
-        experiment = self._target_or_word()
+        experiment = self.target_or_word()
         if experiment is None:
             return
         if not experiment.active:
@@ -51,13 +69,16 @@ class TargetScreen(LiveScreen):
             self.app.push_screen(PreviewScreen(experiment))
 
     def action_copy_id(self) -> None:
-        experiment = self._target_or_word()
+        experiment = self.target_or_word()
         if experiment is not None:
             self.app.copy_to_clipboard(experiment.experiment_id)
             self.dashboard.announce(f"Copied …{short(experiment.experiment_id)}: {experiment.experiment_id}")
 
     def _ask(self, operation: str) -> None:
-        experiment = self._target_or_word()
+        if self.dashboard.read_only:
+            self.dashboard.announce("This dashboard is read only: it changes nothing.", problem=True)
+            return
+        experiment = self.target_or_word()
         if experiment is None:
             return
         from prx_tui.operations import OPERATIONS
@@ -75,7 +96,8 @@ class TargetScreen(LiveScreen):
         if request is not None:
             self.dashboard.carry_out(request)
 
-    def _target_or_word(self) -> Experiment | None:
+    def target_or_word(self) -> Experiment | None:
+        """Return the experiment that an action would be about, or say that there is none."""
         experiment = self.target()
         if experiment is None:
             self.dashboard.announce("There is no experiment here to do that to.", problem=True)

@@ -36,6 +36,9 @@ _LONGEST_DIFF: Final = 2_000
 _LONGEST_LINE: Final = 1_000
 _ENOUGH_FOR_A_RATE: Final = 5
 _ROOMY_TABLE: Final = 100
+_LESS_IMPORTANT_LOOKS: Final = (4, 7, 2, 6)
+"""On a narrow terminal the interval gives way, then the sum of alpha, the sessions, and z."""
+
 _NOTABLE: Final = 0.05
 _SAME_WEIGHT: Final = 0.005
 
@@ -273,9 +276,14 @@ def _looks_table(looks: Sequence[Look], width: int) -> list[Line]:
         *("look", "when", "sessions", "lift", "(interval)", "p / needs", "z / boundary", "α spent"),
         "what followed",
     ]
-    # On a narrow terminal the interval and the sum of alpha give way.
-    kept = [index for index in range(len(heads)) if width >= _ROOMY_TABLE or index not in (4, 7)]
-    table = [[cells[index] for index in kept] for cells in map(_look_cells, looks)]
+    rows = [_look_cells(look) for look in looks]
+    kept = list(range(len(heads)))
+    for index in _LESS_IMPORTANT_LOOKS:
+        natural = [max([len(heads[i]), *(width_of(cells[i]) for cells in rows)]) for i in kept]
+        if sum(natural) + GAP * (len(kept) - 1) <= width:
+            break
+        kept.remove(index)
+    table = [[cells[index] for index in kept] for cells in rows]
     right = {place for place, index in enumerate(kept) if index in (0, 3)}
     return _table([heads[index] for index in kept], table, width, right)
 

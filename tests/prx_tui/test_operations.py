@@ -25,6 +25,10 @@ def question(board: Dashboard) -> str:
     return " ".join(plain(one) for one in board.screen.query_one("#question", Lines).lines)
 
 
+def answers(board: Dashboard) -> str:
+    return " ".join(plain(one) for one in board.screen.query_one("#answers", Lines).lines)
+
+
 def cursor_of(pilot: Pilot[None]) -> str:
     screen = board_of(pilot).screen_stack[0]
     assert isinstance(screen, ExperimentsScreen)
@@ -118,8 +122,11 @@ async def test_letters_of_a_reason_do_not_answer_an_extension(place: OpenPlace) 
         await press(pilot, "e", "w", *"wyny")
         assert shows(board, Extend)
         assert board.screen.query_one("#reason", Input).value == "wyny"
+        assert "y extend" not in answers(board)
+        assert "enter or esc leaves the field" in answers(board)
         await press(pilot, "escape")
         assert shows(board, Extend)
+        assert "y extend" in answers(board)
         await press(pilot, "n")
         assert shows(board, ExperimentsScreen)
 

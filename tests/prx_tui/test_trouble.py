@@ -36,6 +36,9 @@ async def test_a_missing_database_is_a_banner_until_there_is_one(tmp_path: Path)
         await pilot.pause()
         assert "no database at" in screen_text(board)
         assert "tried again" in screen_text(board)
+        assert "nothing to show yet" in screen_text(board)
+        assert "reading" not in screen_text(board)
+        assert screen_text(board).strip().endswith("^p palette  ^r read again  ? help  q quit")
         for key in ("enter", "c", "f", "escape", "v", "question_mark", "escape"):
             await press(pilot, key)
         Engine.open(path, config=tmp_path / "none.toml").close()
@@ -170,6 +173,7 @@ async def test_read_only_has_no_dangerous_action_and_runs_no_check(place: OpenPl
         for key in "cepr":
             await press(pilot, key)
             assert board.screen is board.screen_stack[0], key
+        assert told(board).count("read only: it changes nothing") == 4
         await press(pilot, "R", "question_mark")
         for title in ("Cancel the", "Extend the", "Promote the", "Reject the", "Roll the"):
             assert title not in screen_text(board)

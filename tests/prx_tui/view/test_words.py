@@ -198,6 +198,21 @@ def test_looks_and_events_are_tables_that_fit(engine: Engine, fresh: Experiment)
     assert event_lines([], 78) != []
 
 
+def test_the_looks_leave_out_what_matters_less_before_they_cut_anything(
+    engine: Engine, fresh: Experiment
+) -> None:
+    looks = [look(outcome="treatment_wins", control_sessions=11118, treatment_sessions=11122)]
+    details = engine.details(fresh.experiment_id).model_copy(update={"looks": looks})
+    narrow, wide = text(look_lines(details, 76)), text(look_lines(details, 120))
+    assert "what followed" in narrow
+    assert "treatment wins" in narrow
+    assert "p / needs" in narrow
+    assert "(interval)" not in narrow
+    assert "…" not in narrow
+    assert "α spent" in wide
+    assert "11118/11122" in wide
+
+
 def test_the_list_filters_by_all_words(fresh: Experiment) -> None:
     def matching(words: str, **changes: Any) -> bool:
         (entry,) = listing.shown([like(fresh, **changes)], {}, NOW, enabled=True)

@@ -29,6 +29,7 @@ _LEAST_ROWS = 6
 _TALLEST_CHART = 24
 _LOWEST_CHART = 6
 _TALL = 30
+_WIDE = 96
 _ON_ROWS = frozenset({"filter", "next_tab", "previous_tab", "sort", "reverse"})
 
 
@@ -125,7 +126,8 @@ class ExperimentsScreen(TargetScreen):
         if self.filter_text:
             words = "Nothing matches; esc clears the filter."
         elif sum(snapshot.counts.values()) == 0:
-            words = "No experiment yet. `prx evolution experiments create` makes one; `prx demo` shows some."
+            words = "No experiment yet. `prx evolution experiments create` makes one"
+            words += "; `prx demo` shows some." if self.app.size.width >= _WIDE else "."
         elif self.tab == "active":
             words = "No experiment is active. ] shows those that have ended."
         else:

@@ -6,7 +6,6 @@ import getpass
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
@@ -30,6 +29,7 @@ from prx_engine.experiments.catalog import Catalog
 from prx_engine.experiments.lifecycle import Lifecycle, Proposal
 from prx_engine.experiments.trend import trend
 from prx_engine.ids import IdSource, uuid7
+from prx_engine.lazy import lazy
 from prx_engine.records import ACTIVE, Status, Variant
 from prx_engine.store import ChangeWatch, Store, default_database
 from prx_engine.text import shown
@@ -205,7 +205,7 @@ class Engine:
         identifier = SessionUpdate.of({"session_id": session_id}).session_id
         try:
             return self._assigner.assign(identifier)
-        except PrxError:
+        except Exception:  # whatever it is: an agent that asks like this wants to run on
             if on_error == "raise":
                 raise
             return {
@@ -628,19 +628,19 @@ class Engine:
     # What follows is imported where it is needed: a listing must wait neither for the code that takes
     # sessions in, nor for NumPy and SciPy.
 
-    @cached_property
+    @lazy
     def _windows(self) -> ExperimentWindows:
         from prx_engine.sessions.ledger import ExperimentWindows
 
         return ExperimentWindows(self._store)
 
-    @cached_property
+    @lazy
     def _recorder(self) -> Recorder:
         from prx_engine.sessions.recording import Recorder
 
         return Recorder(self._store, self._windows, self._clock, self._deployment_scorer)
 
-    @cached_property
+    @lazy
     def _assigner(self) -> Assigner:
         from prx_engine.sessions.assignment import Assigner
 
@@ -652,7 +652,7 @@ class Engine:
             lambda: self.settings.experiments.enabled,
         )
 
-    @cached_property
+    @lazy
     def _convergence(self) -> Convergence:
         from prx_engine.experiments.convergence import Convergence
 
@@ -666,7 +666,7 @@ class Engine:
             promotes=not self._read_only,
         )
 
-    @cached_property
+    @lazy
     def _promotion(self) -> Promotion:
         from prx_engine.experiments.promotion import Promotion
 
@@ -715,9 +715,13 @@ def _text(value: str, name: str) -> str:
     text = value.strip()
     if not text:
         raise InvalidInput(f"{name}: empty; say what it is")
+    _refuse_unstorable(text, name)
+    return text
+
+
+def _refuse_unstorable(text: str, name: str) -> None:
     if "\0" in text or any("\ud800" <= c <= "\udfff" for c in text):
         raise InvalidInput(f"{name}: has a NUL character or half a surrogate pair")
-    return text
 
 
 def _variant(name: Literal["control", "treatment"], value: Variant | Mapping[str, Any] | str) -> Variant:
@@ -726,11 +730,16 @@ def _variant(name: Literal["control", "treatment"], value: Variant | Mapping[str
     else:
         fields = {"description": value} if isinstance(value, str) else value
     try:
-        return Variant.model_validate({**fields, "name": name})
+        variant = Variant.model_validate({**fields, "name": name})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in (name, *first["loc"]))
         raise InvalidInput(f"{where}: found {shown(first['input'])}; {first['msg'].lower()}") from None
+    _refuse_unstorable(variant.description, f"{name}.description")
+    for path, text in variant.files.items():
+        _refuse_unstorable(path, f"{name}.files")
+        _refuse_unstorable(text, f"{name}.files.{shown(path)}")
+    return variant
 
 
 def _pinned(settings: SelfEvolution, overrides: Mapping[str, object]) -> Parameters:

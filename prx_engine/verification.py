@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -11,7 +10,7 @@ import peewee
 
 from prx_engine.clock import clock_hour
 from prx_engine.dimensions import DIMENSIONS
-from prx_engine.errors import InvalidInput
+from prx_engine.errors import InvalidInput, StoreError
 from prx_engine.fitness.arms import Arm
 from prx_engine.fitness.moments import MomentAccumulator, Moments, Scores
 from prx_engine.records import Verification
@@ -19,7 +18,7 @@ from prx_engine.scoring.metrics import Report, combine
 from prx_engine.scoring.scores import Scorer
 from prx_engine.sessions.ledger import ExperimentWindows
 from prx_engine.store import Store
-from prx_engine.store.schema import Assignments, SessionReports, Sessions
+from prx_engine.store.schema import Assignments, SessionReports, Sessions, load_json
 from prx_engine.store.totals import all_arm_totals, all_hourly_arms, deployment_hours
 from prx_engine.text import shown
 
@@ -57,11 +56,17 @@ class _Verifier:
         self._assignments = 0
 
     def result(self) -> Verification:
-        self._verify_deployment()
-        self._verify_arms()
-        self._verify_scores()
-        self._verify_presence(Assignments, "assigned")
-        self._verify_presence(SessionReports, "reported")
+        for step in (
+            self._verify_deployment,
+            self._verify_arms,
+            self._verify_scores,
+            lambda: self._verify_presence(Assignments, "assigned"),
+            lambda: self._verify_presence(SessionReports, "reported"),
+        ):
+            try:
+                step()
+            except StoreError as damage:
+                self._problems.append(str(damage))
         return Verification(
             sessions=self._sessions,
             assignments=self._assignments,
@@ -73,6 +78,9 @@ class _Verifier:
         query = Sessions.select(Sessions.started_at, *_columns(Sessions, DIMENSIONS))
         for started_at, *scores in self._store.stream(query):
             self._sessions += 1
+            if started_at is None:
+                self._problems.append("a session without a start")
+                continue
             sums.add(clock_hour(started_at), tuple(scores))
         totals = dict(deployment_hours(self._store, -_FOREVER, _FOREVER))
         for hour in sorted(totals.keys() | sums.moments.keys()):
@@ -157,6 +165,6 @@ def _by_session(
                 yield present
             present = (session_id, [], tuple(scores), fitness)
         if source is not None:
-            present[1].append(json.loads(report))
+            present[1].append(load_json(report))
     if present is not None:
         yield present

@@ -7,13 +7,12 @@ import json
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import lru_cache
 from typing import Any, Final, get_args
 
 import peewee
+from pydantic import ValidationError
 
 from prx_engine.clock import HOUR, Clock
-from prx_engine.configuration import Parameters
 from prx_engine.dimensions import Dimension, Layer
 from prx_engine.errors import Ambiguous, NotFound
 from prx_engine.experiments.blocks import blocks, sample_ratio
@@ -24,7 +23,8 @@ from prx_engine.ids import SHORT_LENGTH
 from prx_engine.records import ACTIVE, Event, Experiment, FitnessScore, Look, Status, Window
 from prx_engine.statistics.relative import lift
 from prx_engine.store import Store
-from prx_engine.store.schema import Events, Experiments, Looks, Snapshots
+from prx_engine.store.pinned import load_parameters
+from prx_engine.store.schema import Events, Experiments, Looks, Snapshots, damaged, load_json
 from prx_engine.store.totals import arm_totals
 from prx_engine.text import shown
 
@@ -50,6 +50,7 @@ _PLAIN_FIELDS: Final = (
     "promotion_note",
     "promoted_at",
 )
+_ID_CHARACTERS: Final = frozenset("0123456789abcdef-")
 _SHORTEST_PART: Final = 2
 _DISPLAYED_CANDIDATES: Final = 5
 
@@ -76,11 +77,10 @@ class Catalog:
             Ambiguous: if there are several.
         """
         part = experiment_id.strip().lower()
-        exact = self._store.row(Experiments.select().where(Experiments.experiment_id == part))
-        if exact is not None:
-            return exact
-        rows = []
-        if len(part) >= _SHORTEST_PART and all(c in "0123456789abcdef-" for c in part):
+        rows: list[Row] = []
+        if part.isprintable():
+            rows = self._store.rows(Experiments.select().where(Experiments.experiment_id == part))
+        if not rows and len(part) >= _SHORTEST_PART and set(part) <= _ID_CHARACTERS:
             rows = self._rows_like(part)
         if not rows:
             raise NotFound(
@@ -209,13 +209,10 @@ def dump_look(look: Look) -> str:
 
 def load_look(text: str) -> Look:
     """Read the stored text of a look."""
-    return Look.model_validate(json.loads(text))
-
-
-@lru_cache(maxsize=1024)
-def load_parameters(text: str) -> Parameters:
-    """Read pinned parameters; they never change, so each text is parsed once."""
-    return Parameters.model_validate_json(text)
+    try:
+        return Look.model_validate(load_json(text))
+    except ValidationError:
+        raise damaged("look", text) from None
 
 
 def schedule_of(row: Mapping[str, Any]) -> Schedule:

@@ -18,7 +18,6 @@ from prx_engine.experiments.catalog import (
     Row,
     arm_scores,
     dump_look,
-    load_parameters,
     next_check_at,
     schedule_of,
 )
@@ -39,6 +38,7 @@ from prx_engine.records import (
     SampleRatio,
 )
 from prx_engine.store import Store
+from prx_engine.store.pinned import load_parameters
 from prx_engine.store.schema import Experiments, Looks
 from prx_engine.store.totals import arm_totals, arms_between
 

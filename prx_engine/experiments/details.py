@@ -6,7 +6,7 @@ import math
 
 from prx_engine.clock import Clock
 from prx_engine.experiments.blocks import attrition, sample_ratio
-from prx_engine.experiments.catalog import Catalog, Row, counted_dimensions, load_parameters
+from prx_engine.experiments.catalog import Catalog, Row, counted_dimensions
 from prx_engine.experiments.comparison import compare_dimensions
 from prx_engine.experiments.evidence import StoredEvidence
 from prx_engine.experiments.forecast import forecast
@@ -14,6 +14,7 @@ from prx_engine.experiments.schedule import whole_hours
 from prx_engine.promotion import literal
 from prx_engine.records import Change, ExperimentDetails
 from prx_engine.store import Store
+from prx_engine.store.pinned import load_parameters
 from prx_engine.store.totals import arm_totals, arms_between
 
 

@@ -7,12 +7,13 @@ from typing import Final
 from prx_engine import statistics
 from prx_engine.dimensions import VARIANTS
 from prx_engine.experiments.analysis import Pinned, Subject
-from prx_engine.experiments.catalog import Catalog, Row, load_parameters, schedule_of
+from prx_engine.experiments.catalog import Catalog, Row, schedule_of
 from prx_engine.experiments.comparison import Histograms
 from prx_engine.fitness.arms import Arms, added, empty_arms
 from prx_engine.fitness.clusters import ClusterSums
 from prx_engine.store import Store
 from prx_engine.store.clusters import cluster_sums, has_clusters, single_moments
+from prx_engine.store.pinned import load_parameters
 from prx_engine.store.totals import arm_totals, arms_between, session_fitness_counts
 
 _END: Final = 2**31 - 1

@@ -16,12 +16,12 @@ from prx_engine.experiments.catalog import (
     Row,
     arm_scores,
     counted_dimensions,
-    load_parameters,
 )
 from prx_engine.experiments.schedule import hours_rounded_up, whole_hours
 from prx_engine.ids import IdSource, short
 from prx_engine.records import ACTIVE, Conclusion, FitnessScore, Variant
 from prx_engine.store import Store
+from prx_engine.store.pinned import load_parameters
 from prx_engine.store.schema import Events, Experiments
 from prx_engine.store.totals import arm_totals
 from prx_engine.text import shown

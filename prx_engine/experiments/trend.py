@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from prx_engine.clock import HOUR
-from prx_engine.experiments.catalog import counted_dimensions, load_parameters
+from prx_engine.experiments.catalog import counted_dimensions
 from prx_engine.fitness.arms import Arm, Arms, added, empty_arms
 from prx_engine.fitness.group import fitness
 from prx_engine.records import TrendPoint
 from prx_engine.store import Store
+from prx_engine.store.pinned import load_parameters
 from prx_engine.store.totals import hourly_arms
 
 

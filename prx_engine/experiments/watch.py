@@ -22,7 +22,6 @@ from prx_engine.experiments.catalog import (
     Row,
     counted_dimensions,
     dump_look,
-    load_parameters,
     next_check_at,
     watch_schedule_of,
 )
@@ -38,6 +37,7 @@ from prx_engine.scoring.metrics import Report, combine
 from prx_engine.scoring.scores import Scorer
 from prx_engine.statistics.spending import pocock
 from prx_engine.store import Store
+from prx_engine.store.pinned import load_parameters
 from prx_engine.store.schema import Experiments, Looks, SessionReports, Sessions
 from prx_engine.store.totals import arm_totals, session_fitness_counts
 

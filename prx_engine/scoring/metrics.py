@@ -157,7 +157,7 @@ def _one_line(error: ValidationError) -> str:
         return f"{name}: missing"
     if kind == "extra_forbidden":
         return _unknown(name, "field", name, SessionUpdate.model_fields)
-    if first["loc"][-1] == "[key]":
+    if first["loc"][-1:] == ("[key]",):
         return _unknown(name, "dimension", str(found), DIMENSIONS)
     if kind == "list_type":
         message = "a number or a list of numbers is allowed"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +16,16 @@ from prx_engine.records import ACTIVE, Status
 from prx_engine.scoring.metrics import Report, combine, counts_of, refuse_contradiction
 from prx_engine.scoring.scores import Scorer
 from prx_engine.store import Store
-from prx_engine.store.schema import Assignments, Experiments, SessionReports, Sessions, dump_json, utc_text
+from prx_engine.store.pinned import load_parameters
+from prx_engine.store.schema import (
+    Assignments,
+    Experiments,
+    SessionReports,
+    Sessions,
+    dump_json,
+    load_json,
+    utc_text,
+)
 from prx_engine.store.totals import TotalsChange
 
 _SCORE_COLUMNS: Final = (*DIMENSIONS, "fitness")
@@ -99,7 +107,7 @@ class ExperimentWindows:
         text = fields.pop("parameters")
         number = fields["number"]
         if number not in self._parameters:
-            self._parameters[number] = Parameters.model_validate_json(text)
+            self._parameters[number] = load_parameters(text)
         parameters = self._parameters[number]
         return ExperimentWindow(
             **fields, traffic_split=parameters.experiments.traffic_split, fitness=parameters.fitness
@@ -316,7 +324,7 @@ class Ledger:
             SessionReports.session_id, SessionReports.source, SessionReports.report
         ).where(self._store.among(SessionReports.session_id, ids))
         for session_id, source, report in self._store.tuples(query):
-            self.sessions[session_id].reports[source] = json.loads(report)
+            self.sessions[session_id].reports[source] = load_json(report)
 
     def _load_assignments(self, ids: list[str]) -> None:
         for session_id, assignments in stored_assignments(self._store, ids).items():

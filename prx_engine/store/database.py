@@ -279,7 +279,7 @@ class Store:
         """Run an action on the database, with the driver's errors told as StoreError, in one line."""
         try:
             return action()
-        except (peewee.PeeweeException, sqlite3.Error) as error:
+        except (peewee.PeeweeException, sqlite3.Error, UnicodeDecodeError) as error:
             raise self._explained(error) from error
         except PrxError:
             raise
@@ -300,7 +300,7 @@ class Store:
             return KeyTaken(f"{where}: {message}")
         if _sqlstate(error) in _RETRIED_SQLSTATES or "database is locked" in message:
             return StoreBusy(f"{where}: busy for too long; another process holds it, try again")
-        if "not a database" in message or "malformed" in message:
+        if "not a database" in message or "malformed" in message or isinstance(error, UnicodeDecodeError):
             return StoreError(
                 f"{where}: not a database of experiments, or damaged ({message}); restore a backup"
             )

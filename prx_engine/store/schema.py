@@ -10,7 +10,9 @@ from typing import Any, Final
 import peewee
 
 from prx_engine.dimensions import DIMENSIONS
+from prx_engine.errors import StoreError
 from prx_engine.fitness.moments import MOMENT_NAMES
+from prx_engine.text import shown
 
 SCHEMA_VERSION: Final = 1
 
@@ -26,7 +28,10 @@ class UtcField(peewee.TextField):
 
     def python_value(self, value: str | None) -> datetime | None:
         """Read a time."""
-        return None if value is None else datetime.fromisoformat(value)
+        try:
+            return None if value is None else datetime.fromisoformat(value)
+        except (TypeError, ValueError):
+            raise damaged("time", value) from None
 
 
 class JsonField(peewee.TextField):
@@ -38,7 +43,7 @@ class JsonField(peewee.TextField):
 
     def python_value(self, value: str | None) -> Any:
         """Read a value."""
-        return None if value is None else json.loads(value)
+        return None if value is None else load_json(value)
 
 
 # Times of one transaction are mostly the same one.
@@ -46,6 +51,23 @@ class JsonField(peewee.TextField):
 def utc_text(time: datetime) -> str:
     """Return the stored text of a time."""
     return time.astimezone(UTC).isoformat(timespec="microseconds")[:26] + "Z"
+
+
+def load_json(text: str) -> Any:
+    """Read the text of a stored JSON value.
+
+    Raises:
+        StoreError: if it is damaged.
+    """
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError):
+        raise damaged("value", text) from None
+
+
+def damaged(what: str, text: object) -> StoreError:
+    """Return the error for a stored text that nobody can have written."""
+    return StoreError(f"the database is damaged: a stored {what} reads {shown(text)}; restore a backup")
 
 
 def dump_json(value: Any) -> str:

@@ -13,6 +13,7 @@ from prx_engine import Engine
 from prx_engine.errors import Ambiguous, ConfigurationError, InvalidInput, NotFound, StoreError, WrongState
 from prx_engine.records import Variant
 from tests.support.clock import ManualClock
+from tests.support.damage import statement
 from tests.support.engines import OpenEngine
 from tests.support.experiments import at, feed_both, start
 
@@ -182,6 +183,41 @@ def test_the_beginning_of_what_is_displayed_will_do_for_an_id(tmp_path: Path, cl
 def test_a_duration_past_the_maximum_is_refused_by_its_own_name(engine: Engine) -> None:
     with pytest.raises(InvalidInput, match=r"^duration_hours: found 721; allowed: at most 720"):
         engine.create_experiment("L2", "t", hypothesis="h", duration_hours=721)
+
+
+@pytest.mark.parametrize(
+    "treatment",
+    [
+        {"files": {"x.md": "half a \ud800 pair"}},
+        {"files": {"x\ud800.md": "text"}},
+        {"description": "half a \ud800 pair"},
+        {"description": "a NUL \0"},
+    ],
+)
+def test_text_that_no_database_and_no_json_can_hold_is_refused_at_creation(
+    engine: Engine, treatment: dict[str, object]
+) -> None:
+    with pytest.raises(InvalidInput, match=r"^treatment\.\w+.*has a NUL character or half a surrogate pair"):
+        engine.create_experiment("L1", treatment, hypothesis="h")
+    assert engine.experiments("all") == []
+
+
+def test_an_id_of_characters_that_no_id_has_is_not_found(engine: Engine) -> None:
+    for part in ("\udc80", "\0", "ä"):
+        with pytest.raises(NotFound, match="no experiment"):
+            engine.experiment(part)
+
+
+def test_an_agent_that_wants_to_run_on_does_whatever_is_damaged(
+    tmp_path: Path, open_engine: OpenEngine
+) -> None:
+    with open_engine() as engine:
+        create(engine)
+    statement(tmp_path / "prx.db", "UPDATE experiments SET parameters = replace(parameters, 'min_', 'mix_')")
+    engine = open_engine()
+    assert engine.assign("s", on_error="default")["L2"].reason == "error"
+    with pytest.raises(StoreError, match="the database is damaged: a stored setting reads"):
+        engine.assign("s")
 
 
 def test_the_log_of_all_is_the_newest_first(engine: Engine) -> None:

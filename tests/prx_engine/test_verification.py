@@ -126,6 +126,18 @@ def test_tampering_is_found(filled: Engine, tmp_path: Path, tampering: str, prob
     assert any(found.startswith(problem) for found in problems), problems
 
 
+@pytest.mark.parametrize(
+    ("sql", "problem"),
+    [
+        ("UPDATE session_reports SET report = '[' WHERE session_id = 's-1'", "a stored value reads ["),
+        ("UPDATE sessions SET started_at = '2026-01-01T0@' WHERE session_id = 's-1'", "a stored time reads"),
+    ],
+)
+def test_damage_is_a_problem_and_no_crash(filled: Engine, tmp_path: Path, sql: str, problem: str) -> None:
+    statement(tmp_path / "prx.db", sql)
+    assert any(problem in found for found in filled.verify().problems)
+
+
 def test_a_report_without_its_session_is_found(filled: Engine, tmp_path: Path) -> None:
     filled.record("no scores", tool_calls=0)
     statement(tmp_path / "prx.db", "DELETE FROM sessions WHERE session_id = 'no scores'")

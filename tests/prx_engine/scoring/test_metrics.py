@@ -50,6 +50,12 @@ def one_line(error: InvalidInput) -> str:
     return text
 
 
+def test_a_field_that_is_no_text_at_all_is_refused_in_one_line() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        SessionUpdate.of({"session_id": "s", "\ud800": 1})
+    assert "\n" not in str(refused.value)
+
+
 def test_everything_but_the_session_id_is_optional() -> None:
     update = SessionUpdate.of({"session_id": "s-17"})
     assert (update.report(), update.source, update.started_at) == ({}, "native", None)

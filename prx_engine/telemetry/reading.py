@@ -6,6 +6,7 @@ import codecs
 import gzip
 import io
 import json
+import zlib
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import IO, Any, Final, NamedTuple, cast
@@ -22,6 +23,9 @@ _LOOKED_AT: Final = 10
 """Lines that decide whether a file is one of lines or a document."""
 
 _BLOCK: Final = 1024 * 1024
+_STEP: Final = 512
+"""Bytes of Zstandard that are decompressed at once: 4 of them may stand for 128 KiB."""
+
 _BYTE_ORDER_MARK: Final = codecs.BOM_UTF8
 _UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _GZIP: Final = b"\x1f\x8b"
@@ -72,26 +76,29 @@ class _Zstandard(io.RawIOBase):
         self._file = file
         self._frame = self._decompressor.decompressobj()
         self._begun = False
-        self._ready = b""
+        self._input = memoryview(b"")
+        self._ready = memoryview(b"")
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         while not self._ready:
-            block = self._frame.unused_data if self._frame.eof else b""
             if self._frame.eof:
                 self._frame, self._begun = self._decompressor.decompressobj(), False
-            block = block or self._file.read(_BLOCK // 8)
-            if not block:
+            self._input = self._input or memoryview(self._file.read(_BLOCK // 8))
+            if not self._input:
                 if self._begun:
                     raise EOFError("the file ends in the middle of a frame")
                 return 0
+            part = self._input[:_STEP]
             self._begun = True
             try:
-                self._ready = self._frame.decompress(block)
+                self._ready = memoryview(self._frame.decompress(part))
             except self._error as error:
                 raise EOFError(str(error)) from None
+            # What is left of the part belongs to the next frame.
+            self._input = self._input[len(part) - len(self._frame.unused_data) :]
         size = min(len(buffer), len(self._ready))
         buffer[:size], self._ready = self._ready[:size], self._ready[size:]
         return size
@@ -107,17 +114,38 @@ def lines_of(file: IO[bytes]) -> Iterator[Line]:
 
     Raises:
         InvalidInput: if it is text in another encoding, or a damaged or an oversized document.
+        EOFError, zlib.error, gzip.BadGzipFile: if it is compressed and damaged, behind the lines before that.
     """
-    head: list[bytes] = []
-    while len(head) < _LOOKED_AT and (part := file.readline(LONGEST_LINE + 1)):
-        head.append(part)
-        if len(part) > _BLOCK:
-            break
+    head, damage = _head(file)
+    if damage is not None and not head:
+        raise damage
     if head and head[0].startswith(_UTF_16):
         raise InvalidInput("text in UTF-16; save it as UTF-8")
     if is_document([part.removeprefix(_BYTE_ORDER_MARK) for part in head]):
+        if damage is not None:
+            raise damage
         return _values(b"".join(head).removeprefix(_BYTE_ORDER_MARK), file)
-    return numbered(_beginnings(chain(head, iter(lambda: file.readline(LONGEST_LINE + 1), b""))))
+    return numbered(_beginnings(chain(head, _rest(file, damage))))
+
+
+def _head(file: IO[bytes]) -> tuple[list[bytes], Exception | None]:
+    """Return the first lines of a file, and the damage that ended them too early."""
+    head: list[bytes] = []
+    try:
+        while len(head) < _LOOKED_AT and (part := file.readline(LONGEST_LINE + 1)):
+            head.append(part)
+            if len(part) > _BLOCK:
+                break
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        return head, error
+    return head, None
+
+
+def _rest(file: IO[bytes], damage: Exception | None) -> Iterator[bytes]:
+    if damage is not None:
+        raise damage
+    while part := file.readline(LONGEST_LINE + 1):
+        yield part
 
 
 def is_document(head: list[bytes]) -> bool:

@@ -5,6 +5,9 @@ import io
 import json
 import os
 import threading
+import tracemalloc
+import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -108,6 +111,62 @@ def test_a_compressed_file_that_was_cut_off_is_reported(
     report = engine.import_file(path)
     assert 0 < report.sessions < 20_000
     assert report.rejected[-1].problem.startswith("damaged: ")
+
+
+def zstandard_in_blocks(lines: list[bytes]) -> bytes:
+    """Compress each line into a block of its own, within one frame."""
+    compressor = zstandard.ZstdCompressor().compressobj()
+    blocks = (
+        compressor.compress(line) + compressor.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK) for line in lines
+    )
+    return b"".join(blocks)
+
+
+def gzip_in_blocks(lines: list[bytes]) -> bytes:
+    compressor = zlib.compressobj(wbits=31)
+    return b"".join(compressor.compress(line) + compressor.flush(zlib.Z_SYNC_FLUSH) for line in lines)
+
+
+@pytest.mark.parametrize("compress", [gzip_in_blocks, zstandard_in_blocks])
+@pytest.mark.parametrize("count", [1, 3, 50])
+def test_the_lines_before_the_damage_are_taken(
+    compress: Callable[[list[bytes]], bytes], count: int, engine: Engine, tmp_path: Path
+) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(compress([b'{"session_id": "s-%d", "tokens": 1}\n' % n for n in range(count)]))
+    report = engine.import_file(path)
+    assert (report.sessions, report.refused) == (count, 1)
+    assert report.rejected[0].problem.startswith("damaged: ")
+
+
+def test_a_small_file_that_becomes_a_huge_line_takes_little_memory(engine: Engine, tmp_path: Path) -> None:
+    compressor = zstandard.ZstdCompressor().compressobj()
+    good = b'{"session_id": "s", "tokens": 1}\n'
+    path = tmp_path / "bomb.zst"
+    with path.open("wb") as file:
+        file.write(compressor.compress(good))
+        for _ in range(256):
+            file.write(compressor.compress(bytes(1024 * 1024)))
+        file.write(compressor.flush())
+    assert path.stat().st_size < 64 * 1024
+    tracemalloc.start()
+    try:
+        report = engine.import_file(path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (report.sessions, report.refused) == (1, 1)
+    assert report.rejected[0].problem == "longer than 16 MiB"
+    assert peak < 128 * 1024 * 1024
+
+
+def test_frames_of_zstandard_may_be_tiny_empty_or_cut_off() -> None:
+    compress = zstandard.ZstdCompressor().compress
+    lines = [b'{"a": %d}\n' % n for n in range(1000)]
+    whole = b"".join(compress(line) + compress(b"") for line in lines)
+    assert decompressed(io.BytesIO(whole)).read() == b"".join(lines)
+    with pytest.raises(EOFError, match="middle of a frame"):
+        decompressed(io.BytesIO(whole[:-1])).read()
 
 
 def test_a_damaged_compressed_file_is_reported(engine: Engine, tmp_path: Path) -> None:

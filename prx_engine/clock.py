@@ -12,6 +12,8 @@ from prx_engine.errors import InvalidInput
 
 HOUR: Final = timedelta(hours=1)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST_YEAR: Final = 1970
+_LAST_YEAR: Final = 2999
 _RFC_3339: Final = re.compile(
     r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})", re.ASCII
 )
@@ -48,15 +50,18 @@ def clock_from_environment(environment: Mapping[str, str]) -> Clock:
     """Return the clock that ``PRX_NOW`` fixes, or the system's.
 
     Raises:
-        InvalidInput: if ``PRX_NOW`` is set and is not an RFC 3339 time.
+        InvalidInput: if ``PRX_NOW`` is set and is not an RFC 3339 time of the years 1970 to 2999.
     """
     text = environment.get("PRX_NOW")
     if not text:
         return SystemClock()
     try:
-        return FixedClock(parse_time(text))
+        time = parse_time(text)
     except InvalidInput as error:
         raise InvalidInput(f"PRX_NOW: {error}") from None
+    if not _FIRST_YEAR <= time.year <= _LAST_YEAR:  # with room for every window before and plan after it
+        raise InvalidInput(f"PRX_NOW: {text!r} is not in the years {_FIRST_YEAR} to {_LAST_YEAR}")
+    return FixedClock(time)
 
 
 def parse_time(text: str) -> datetime:

@@ -109,6 +109,21 @@ def test_without_prx_now_the_clock_is_the_systems() -> None:
         assert clock.now().tzinfo is UTC
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["0001-01-01T00:00:00Z", "1969-12-31T23:59:59Z", "1970-01-01T00:30:00+01:00", "3000-01-01T00:00:00Z",
+     "9999-12-31T23:59:59Z"],
+)  # fmt: skip
+def test_prx_now_is_in_years_that_can_be_computed_with(text: str) -> None:
+    with pytest.raises(InvalidInput, match=r"PRX_NOW: .* is not in the years 1970 to 2999"):
+        clock_from_environment({"PRX_NOW": text})
+
+
+@pytest.mark.parametrize("text", ["1970-01-01T00:00:00Z", "2999-12-31T23:59:59Z"])
+def test_prx_now_may_be_at_either_end_of_them(text: str) -> None:
+    assert clock_from_environment({"PRX_NOW": text}) == FixedClock(parse_time(text))
+
+
 def test_a_bad_prx_now_is_named() -> None:
     with pytest.raises(InvalidInput, match="PRX_NOW: 'yesterday' is not"):
         clock_from_environment({"PRX_NOW": "yesterday"})

@@ -107,7 +107,7 @@ def settings_of(
 
 
 def allowed_values(field: FieldInfo) -> str:
-    """Type, range and rules of a setting in words: "a whole number, at least 1"."""
+    """Type, range and rules of a setting in words: "a whole number from 1 to 87600"."""
     return ", ".join([_type_and_range(field.annotation, field.metadata), *_rules(field.metadata)])
 
 
@@ -155,9 +155,8 @@ def _range(metadata: list[Any]) -> str:
         return f", at least {least}"
     if above is not None:
         return f" above {above}"
-    if _bound(metadata, "min_length") is not None:
-        return ", not empty"
-    return ""
+    text = ", not empty" if _bound(metadata, "min_length") is not None else ""
+    return f"{text}, without control characters" if _bound(metadata, "pattern") is not None else text
 
 
 def _bound(metadata: list[Any], name: str) -> Any:

@@ -19,6 +19,14 @@ from prx_engine.dimensions import DIMENSIONS, Dimension
 WEIGHT_SUM_TOLERANCE: Final = 1e-9
 """How far the sum of the six weights may be from 1: the rounding of a sum of decimal fractions."""
 
+MAX_HOURS: Final = 87_600
+"""Ten years: far more than anybody waits for, and no date that is computed with it leaves the calendar."""
+
+MAX_COUNT: Final = 10**9
+"""Sessions: more than any deployment has, and every sum of their scores is exact."""
+
+_NO_CONTROL_CHARACTERS: Final = r"^\P{Cc}*$"
+
 CROSS_FIELD: Final = "cross_field"
 """Type of the validation errors between several keys.
 
@@ -49,12 +57,12 @@ def _ascending(pair: tuple[float, float]) -> tuple[float, float]:
 
 
 Flag = Annotated[bool, Strict()]
-Hours = Annotated[int, Strict(), Field(ge=1)]
-Count = Annotated[int, Strict(), Field(ge=2)]
+Hours = Annotated[int, Strict(), Field(ge=1, le=MAX_HOURS)]
+Count = Annotated[int, Strict(), Field(ge=2, le=MAX_COUNT)]
 Share = Annotated[float, Strict(), Field(ge=0, le=1, allow_inf_nan=False)]
 Weight = Annotated[Share, SUM_OF_ONE]
 Positive = Annotated[float, Strict(), Field(gt=0, allow_inf_nan=False)]
-Text = Annotated[str, Strict(), Field(min_length=1)]
+Text = Annotated[str, Strict(), Field(min_length=1, pattern=_NO_CONTROL_CHARACTERS)]
 Names = tuple[Text, ...]
 Falling = Annotated[tuple[Positive, Positive], AfterValidator(_ascending), ASCENDING]
 """Bounds of a score that falls: 1.0 at or below the first, 0.0 at or above the second."""

@@ -38,13 +38,13 @@ def problems(data: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize(
     ("key", "allowed"),
     [
-        ("database", "a text, not empty"),
+        ("database", "a text, not empty, without control characters"),
         ("experiments.enabled", "true or false"),
-        ("experiments.default_duration_hours", "a whole number, at least 1"),
+        ("experiments.default_duration_hours", "a whole number from 1 to 87600"),
         ("experiments.traffic_split", "a number from 0 to 1"),
         ("experiments.confidence_level", "a number from 0.5 to 0.9999"),
         ("experiments.auto_converge.max_duration_hours",
-         "a whole number, at least 1, "
+         "a whole number from 1 to 87600, "
          "not below default_duration_hours or auto_converge.check_interval_hours"),
         ("experiments.sequential.test", '"auto" or "welch" or "robust"'),
         ("fitness.weights.task_completion", "a number from 0 to 1, the six weights together 1.0"),
@@ -70,7 +70,7 @@ def test_allowed_values_are_told_from_the_constraints(key: str, allowed: str) ->
          "fitness.normalization.tokens_per_task: found [0, -1]; allowed: "
          "a list of 2, each a number above 0, the first below the second"),
         ({"telemetry": {"sources": [{"path": "x"}, {"format": "otlp"}]}},
-         "telemetry.sources[1].path: found nothing; allowed: a text, not empty"),
+         "telemetry.sources[1].path: found nothing; allowed: a text, not empty, without control characters"),
         ({"telemetry": {"sources": ["x"]}},
          'telemetry.sources[0]: found "x"; allowed: a table of path, format'),
         ({"telemetry": {"sources": [{"path": "x", "fromat": "y"}]}},

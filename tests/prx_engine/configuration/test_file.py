@@ -122,7 +122,8 @@ class TestLoad:
              ':3: self_evolution.experiments.auto_converge.enabled: found "yes"; allowed: true or false'),
             ("\nself_evolution = 3\n", ":2: self_evolution: found 3; allowed: a table"),
             ("[[self_evolution.telemetry.sources]]\npath='x'\n[[self_evolution.telemetry.sources]]\npath=1",
-             ":4: self_evolution.telemetry.sources[1].path: found 1; allowed: a text, not empty"),
+             ":4: self_evolution.telemetry.sources[1].path: found 1; allowed: a text, not empty, "
+         "without control characters"),
             ("[self_evolution.experiments]\ndefault_duration_hours = 800\n",
              ":2: self_evolution.experiments.default_duration_hours: found 800; allowed: "
              "at most auto_converge.max_duration_hours, which is 720"),

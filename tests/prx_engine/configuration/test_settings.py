@@ -65,25 +65,25 @@ DEFAULTS: dict[str, Any] = {
     },
 }
 
-HOURS = (1, 24)
+HOURS = (1, 24, 87_600)
 SHARE = (0, 0.5, 1, 1.0)
 PAIR = ([1, 2], [0.001, 1e9])
 ACCEPTED: dict[str, tuple[object, ...]] = {
     "database": ("x.db", "sqlite:///x", "postgresql://u@h/d"),
     "experiments.enabled": (True, False),
     "experiments.default_duration_hours": (1, 720),
-    "experiments.min_sample_size": (2, 10**6),
+    "experiments.min_sample_size": (2, 10**9),
     "experiments.traffic_split": SHARE,
     "experiments.confidence_level": (0.5, 0.9999),
     "experiments.min_effect_size": SHARE,
     "experiments.auto_converge.enabled": (True, False),
     "experiments.auto_converge.check_interval_hours": (1, 720),
-    "experiments.auto_converge.max_duration_hours": (168, 10**6),
+    "experiments.auto_converge.max_duration_hours": (168, 87_600),
     "experiments.sequential.spending": ("obrien_fleming", "pocock"),
     "experiments.sequential.planned_share": SHARE,
     "experiments.sequential.test": ("auto", "welch", "robust"),
     "fitness.evaluation_window_hours": HOURS,
-    "fitness.min_sessions_for_score": (2, 10**6),
+    "fitness.min_sessions_for_score": (2, 10**9),
     "fitness.thresholds.minimum_acceptable": SHARE,
     "fitness.thresholds.regression_delta": SHARE,
     "fitness.normalization.task_completion": ("tool_calls", "tasks"),
@@ -98,10 +98,10 @@ ACCEPTED: dict[str, tuple[object, ...]] = {
 }
 
 BAD_FLAG: tuple[object, ...] = (1, 0, "true", None, [])
-BAD_HOURS = (0, -1, 1.0, 1.5, True, "1", None)
-BAD_COUNT = (1, 0, 2.0, True, "2")
+BAD_HOURS = (0, -1, 1.0, 1.5, True, "1", None, 87_601, 10**12, 10**400)
+BAD_COUNT = (1, 0, 2.0, True, "2", 10**9 + 1, 10**400)
 BAD_SHARE = (-0.001, 1.001, 2, True, "0.5", math.nan, math.inf, -math.inf, None, 10**400)
-BAD_TEXT: tuple[object, ...] = ("", 1, True, [])
+BAD_TEXT: tuple[object, ...] = ("", 1, True, [], "a\0b", "a\nb", "a\n", "\x1b[2J", "\x7f", "\x85", "\udc80")
 BAD_CHOICE = ("", "Pocock", 1, True, None)
 BAD_PAIR = (
     [2, 1],
@@ -144,7 +144,7 @@ REFUSED: dict[str, tuple[object, ...]] = {
     "promotion.workspace": BAD_TEXT,
     "telemetry.transcript_latency": BAD_FLAG,
     "telemetry.evaluations.response_relevance": ({}, "x", [1], [""], ["a", "A"], ["user-feedback"]),
-    "telemetry.sources": ({}, "x", [1], [{}], [{"path": ""}], [{"path": "x", "format": 1}],
+    "telemetry.sources": ({}, "x", [1], [{}], [{"path": ""}], [{"path": "a\0"}], [{"path": "x", "format": 1}],
                           [{"path": "x", "y": 1}]),
 }  # fmt: skip
 

@@ -30,7 +30,7 @@ def test_a_line_says_where_its_value_comes_from(tmp_path: Path) -> None:
 
     assert [key.rpartition(".")[2] for key in stated] == ["min_sample_size", "traffic_split", "sources"]
     size = stated["self_evolution.experiments.min_sample_size"]
-    assert (size.value, size.default, size.allowed) == (50, 100, "a whole number, at least 2")
+    assert (size.value, size.default, size.allowed) == (50, 100, "a whole number from 2 to 1000000000")
     assert stated["self_evolution.telemetry.sources"].value == [{"path": "x", "format": "auto"}]
 
 

@@ -43,7 +43,7 @@ _EVERYWHERE = ("json", "database")
     help="Only those; active is running or evaluating.",
 )
 @click.option("--layer", type=LAYER, help="Only those of this layer.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most so many, the newest.")
+@click.option("--limit", type=click.IntRange(1, 10**9), metavar="N", help="At most so many, the newest.")
 @click.option(
     "--id",
     "experiment_id",
@@ -243,7 +243,10 @@ def cancel(call: Call, experiment_id: str, reason: str) -> None:
 @common_options
 @experiment_argument
 @click.option(
-    "--hours", type=click.IntRange(min=1), metavar="N", help="How much longer; else the configured duration."
+    "--hours",
+    type=click.IntRange(1, 87_600),
+    metavar="N",
+    help="How much longer; else the configured duration.",
 )
 @_reason
 @pass_call

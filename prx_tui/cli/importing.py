@@ -15,7 +15,7 @@ import click
 from prx_engine.errors import StoreBusy
 from prx_tui.cli.call import Call, common_options, pass_call, refuse_fixed_clock
 from prx_tui.cli.output import put_json, say
-from prx_tui.cli.reporting import FAILED
+from prx_tui.cli.reporting import FAILED, binary_stdin
 from prx_tui.text import safe_text
 
 if TYPE_CHECKING:
@@ -82,6 +82,8 @@ def import_files(
         with call.engine(create=True) as engine:
             follow_files(call, engine.follow(*files, format=format_), "; ".join(files))
         return None
+    if "-" in files:
+        binary_stdin()  # if it is closed nothing is imported, not the half of it
     with ExitStack() as stack:
         engine = stack.enter_context(call.engine(create=True))
         saved = stack.enter_context(open(rejects, "wb")) if rejects is not None else None
@@ -148,9 +150,7 @@ def _imported(
 
     for name in files:
         if name == "-":
-            report = engine.import_lines(
-                _lines(sys.stdin.buffer), "stdin", format=format_, on_rejected=refuse
-            )
+            report = engine.import_lines(_lines(binary_stdin()), "stdin", format=format_, on_rejected=refuse)
             _say_report("stdin", report)
             yield name, report
             continue

@@ -32,10 +32,23 @@ def put_json(value: Any, *, one_line: bool = False) -> None:
     Everything but ASCII is escaped, so that no text in it can do anything to a terminal, and infinite
     numbers are null.
     """
-    from pydantic_core import to_json
+    from pydantic_core import PydanticSerializationError, to_json
 
-    text = to_json(value, indent=None if one_line else 2, ensure_ascii=True, inf_nan_mode="null")
-    click.echo(text.decode("ascii").replace("\x7f", "\\u007f"))
+    indent = None if one_line else 2
+    try:
+        text = to_json(value, indent=indent, ensure_ascii=True, inf_nan_mode="null").decode("ascii")
+    except PydanticSerializationError:
+        text = _with_undecodable_names(value, indent)
+    click.echo(text.replace("\x7f", "\\u007f"))
+
+
+def _with_undecodable_names(value: Any, indent: int | None) -> str:
+    """JSON in which names of files that are not UTF-8 stand as Python reads them: halves of surrogates."""
+    import json
+
+    from pydantic_core import to_jsonable_python
+
+    return json.dumps(to_jsonable_python(value, inf_nan_mode="null"), indent=indent)
 
 
 def on_terminal() -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any, Final
 import click
 
 from prx_engine.text import nearest, shown
-from prx_tui.cli.reporting import Refused
+from prx_tui.cli.reporting import Refused, binary_stdin
 
 _KEYS: Final = (
     "layer",
@@ -36,7 +35,7 @@ def from_file(name: str) -> dict[str, Any]:
     """
     where = "stdin" if name == "-" else name
     try:
-        text = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        text = binary_stdin().read() if name == "-" else Path(name).read_bytes()
         proposal = _parsed(text.decode("utf-8-sig"))
     except OSError as error:
         raise Refused(f"{where}: {error.strerror}") from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Final
@@ -14,6 +13,7 @@ from prx_engine.dimensions import LAYERS, Layer
 from prx_tui.cli.call import Call, common_options, pass_call
 from prx_tui.cli.output import Column, put, put_fields, put_json, put_table, say
 from prx_tui.cli.proposals import settings_of
+from prx_tui.cli.reporting import binary_stdin
 from prx_tui.forecast import forecast_sentence
 from prx_tui.formatting import NONE, half_up, moment, p_value, percent, words
 from prx_tui.text import safe_text
@@ -71,7 +71,7 @@ def replay(call: Call, file: str, pairs: tuple[str, ...], layer: Layer | None) -
 @contextmanager
 def _lines(file: str) -> Iterator[IO[bytes]]:
     if file == "-":
-        yield sys.stdin.buffer
+        yield binary_stdin()
         return
     with open(file, "rb") as stream:
         yield stream

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import Any, Final, NoReturn
+from typing import IO, Any, Final, NoReturn
 
 import click
 
@@ -25,6 +25,17 @@ class Refused(click.ClickException):
     """The command cannot do what it was asked to; its text is one line that says why."""
 
     exit_code = FAILED
+
+
+def binary_stdin() -> IO[bytes]:
+    """Return stdin as bytes.
+
+    Raises:
+        Refused: if the caller has closed it.
+    """
+    if sys.stdin is None:
+        raise Refused("stdin is closed")
+    return sys.stdin.buffer
 
 
 class ReportingCommand(click.Command):

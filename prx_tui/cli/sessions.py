@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
@@ -14,7 +13,7 @@ from prx_tui.cli.call import Call, common_options, pass_call, say_if_disabled
 from prx_tui.cli.experiments import LAYER
 from prx_tui.cli.listing import short
 from prx_tui.cli.output import Column, put, put_json, put_table
-from prx_tui.cli.reporting import Refused
+from prx_tui.cli.reporting import Refused, binary_stdin
 from prx_tui.formatting import NONE, words
 
 if TYPE_CHECKING:
@@ -138,7 +137,7 @@ def record(
         if value not in (None, ()):
             fields[name] = list(value) if isinstance(value, tuple) else value
     if scores:
-        fields["scores"] = {**(fields.get("scores") or {}), **_scores(scores)}
+        fields["scores"] = _table_of(fields.get("scores")) | _scores(scores)
     if not fields:
         raise click.UsageError("nothing to record; give a metric such as --tokens N, or --json-file FILE")
     if "self" in fields:  # the one name that a call cannot hand on for the engine to refuse
@@ -153,7 +152,7 @@ def _read_object(name: str) -> dict[str, Any]:
     where = "stdin" if name == "-" else name
     try:
         if name == "-":
-            content = sys.stdin.buffer.read()
+            content = binary_stdin().read()
         else:
             with open(name, "rb") as file:
                 content = file.read()
@@ -167,6 +166,15 @@ def _read_object(name: str) -> dict[str, Any]:
     if not isinstance(fields, dict):
         raise Refused(f"{where}: not a JSON object, but {shown(fields)}")
     return fields
+
+
+def _table_of(scores: object) -> dict[str, Any]:
+    """The scores of the file, for those of options to stand above."""
+    if scores is None:
+        return {}
+    if not isinstance(scores, dict):
+        raise Refused(f'scores: found {shown(scores)}; allowed: an object such as {{"task_completion": 0.8}}')
+    return scores
 
 
 def _no_constant(name: str) -> NoReturn:

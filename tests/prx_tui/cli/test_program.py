@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 import runpy
@@ -148,6 +149,59 @@ def test_a_bad_clock_is_refused(run: Prx) -> None:
     assert "PRX_NOW" in run.refused("experiments")
 
 
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00Z", "1969-12-31T00:00:00Z", "9999-12-31T23:59:59Z"])
+@pytest.mark.parametrize("command", ["experiments", "fitness", "status", "check"])
+def test_a_clock_of_another_age_is_refused(run: Prx, time: str, command: str) -> None:
+    run.create()
+    run.now(time)
+    assert "PRX_NOW: " in run.refused(command)
+
+
+@pytest.mark.parametrize("key", ["auto_converge.max_duration_hours", "min_sample_size"])
+def test_numbers_too_large_to_compute_with_are_refused(run: Prx, key: str) -> None:
+    assert "allowed: a whole number from " in run.refused("config", "set", f"experiments.{key}", "9" * 400)
+
+
+def test_limits_too_large_are_wrong_usage(run: Prx) -> None:
+    identifier = run.create()
+    assert "--limit" in run.refused("experiments", "--limit", "9" * 20, code=2)
+    assert "--hours" in run.refused("experiments", "extend", identifier, "--hours", "9" * 20, code=2)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["import -", "record s --json-file -", "experiments create --file -", "replay -"],
+)
+def test_a_closed_stdin_is_one_line(run: Prx, command: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" <&-', "sh", *PROGRAM, "evolution", *command.split()],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "prx: stdin is closed\n")
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["experiments --id", "experiments --details --id", "experiments cancel", "experiments rollback",
+     "experiments rollback --list", "preview", "wait"],
+)  # fmt: skip
+def test_an_id_that_is_not_utf_8_is_of_no_experiment(run: Prx, command: str) -> None:
+    run.create()
+    if command == "wait":
+        run.now(None)
+    assert "no experiment " in run.refused(*command.split(), "\udc80")
+
+
+def test_names_that_are_not_utf_8_are_written_as_json(run: Prx) -> None:
+    name = str(run.folder / "\udc80.jsonl")
+    result = run("evolution", "import", name, "--json")
+    assert (result.exit_code, json.loads(result.stdout)[0]["file"]) == (1, name)
+    assert "No such file" in result.stderr
+
+
 def test_config_shows_origin_and_range(run: Prx) -> None:
     run.done("config", "set", "experiments.min_sample_size", "200")
     run.done("config", "set", "self_evolution.fitness.normalization.latency_p50_ms", "[500, 8000]")
@@ -158,18 +212,18 @@ def test_config_shows_origin_and_range(run: Prx) -> None:
         "value": 200,
         "default": 100,
         "origin": "file",
-        "allowed": "a whole number, at least 2",
+        "allowed": "a whole number from 2 to 1000000000",
     }
     assert lines["fitness.normalization.latency_p50_ms"]["value"] == [500, 8000]
     assert lines["promotion.workspace"]["value"] == "files"
     assert lines["experiments.enabled"]["origin"] == "default"
     row = next(line for line in run.done("config").splitlines() if "min_sample_size" in line)
-    assert row.split(None, 3)[1:] == ["200", "file", "a whole number, at least 2"]
+    assert row.split(None, 3)[1:] == ["200", "file", "a whole number from 2 to 1000000000"]
     assert run.done("config", "path") == f"{run.config}\n"
 
 
 def test_config_set_refuses_what_is_not_allowed(run: Prx) -> None:
-    assert "found 1; allowed: a whole number, at least 2" in run.refused(
+    assert "found 1; allowed: a whole number from 2 to 1000000000" in run.refused(
         "config", "set", "experiments.min_sample_size", "1"
     )
     assert "did you mean min_sample_size?" in run.refused("config", "set", "experiments.min_sample_siz", "20")
@@ -177,7 +231,7 @@ def test_config_set_refuses_what_is_not_allowed(run: Prx) -> None:
 
 
 def test_config_set_takes_a_value_that_looks_like_an_option(run: Prx) -> None:
-    assert "found -5; allowed: a whole number, at least 2" in run.refused(
+    assert "found -5; allowed: a whole number from 2 to 1000000000" in run.refused(
         "config", "set", "experiments.min_sample_size", "-5"
     )
 

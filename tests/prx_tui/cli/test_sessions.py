@@ -90,6 +90,12 @@ def test_record_takes_ready_made_scores(run: Prx) -> None:
         (("--json-file", "-"), '{"self": 1}', "self: no such field"),
         (("--json-file", "-"), '{"session_id": "s-2"}', "another session"),
         (("--json-file", "-"), b"\xff", "stdin: not UTF-8"),
+        (("--json-file", "-", "--score", "task_completion=.5"), '{"scores": 5}', "scores: found 5; allowed"),
+        (
+            ("--json-file", "-", "--score", "task_completion=.5"),
+            '{"scores": []}',
+            "scores: found []; allowed",
+        ),
         (("--json-file", "none.json"), None, "none.json: No such file"),
     ],
 )

@@ -143,7 +143,7 @@ class _Entry(NamedTuple):
     """One thing found in a line.
 
     Attributes:
-        line: where it was found.
+        line: where it was found; its content may be shortened.
         update: of a session; None if that is not known yet, if there is nothing to record, or if it is wrong.
         piece: from which the update was made, or will be; None if the line was an update.
         error: what is wrong with it.
@@ -184,7 +184,7 @@ class Intake:
         self._missing = set(range(len(DIMENSIONS)))
         self._telling = frozenset().union(*RAW_FIELDS)
         self._rejected: list[Rejected] = []
-        self._last_refused: int | None = None
+        self._last_refused: Line | None = None
 
     def rename(self, name: str) -> None:
         """Go on with another file."""
@@ -200,18 +200,21 @@ class Intake:
         """Read one line; record what has been read if that is enough for a transaction."""
         self._lines += 1
         self._bytes += len(line.content)
+        # One object for all that is found in the line: that tells it from others of the same number.
+        kept = line if self._on_rejected is not None else line._replace(content=line.content[:_SHOWN_BYTES])
         try:
             for found in _found_in(line, reader):
-                self._batch.append(_entry(line, found))
-                if len(self._batch) >= _BATCH or self._bytes >= _BATCH_BYTES:
-                    self.record()
+                self._batch.append(_entry(kept, found))
+                self._record_if_full()
         except InvalidInput as error:
-            self._batch.append(_Entry(line, error=error))
+            self._batch.append(_Entry(kept, error=error))
+        self._record_if_full()
 
     def refuse(self, number: int, error: PrxError) -> None:
         """Report a line, or a whole file, that cannot be read at all."""
         self._lines += 1
         self._batch.append(_Entry(Line(number, b""), error=error))
+        self._record_if_full()
 
     def record(self, alongside: Callable[[], bool] | None = None, settle: datetime | None = None) -> bool:
         """Record what has been taken, in one transaction.
@@ -263,6 +266,10 @@ class Intake:
             format=format_,
         )
 
+    def _record_if_full(self) -> None:
+        if len(self._batch) >= _BATCH or self._bytes >= _BATCH_BYTES:
+            self.record()
+
     def _write(
         self, batch: Sequence[_Entry], alongside: Callable[[], bool] | None, settle: datetime | None
     ) -> list[tuple[_Entry, Recorded | None]]:
@@ -313,9 +320,9 @@ class Intake:
         if len(self._rejected) < _SHOWN:
             problem, text = str(error), line.content[:_SHOWN_BYTES].decode("utf-8", "replace")
             self._rejected.append(Rejected(file=self._name, line=line.number, problem=problem, text=text))
-        if line.number == self._last_refused:
+        if line is self._last_refused:  # several values of a document may be of one line
             return
-        self._last_refused = line.number
+        self._last_refused = line
         self._refused += 1
         if self._on_rejected is not None:
             self._on_rejected(line.number, line.content)

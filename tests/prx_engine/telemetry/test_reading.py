@@ -15,6 +15,7 @@ import zstandard
 
 from prx_engine import Engine
 from prx_engine.errors import InvalidInput
+from prx_engine.telemetry.importing import Intake
 from prx_engine.telemetry.places import has_telemetry, places
 from prx_engine.telemetry.reading import LONGEST_LINE, Line, decompressed, lines_of
 from tests.support.clock import ManualClock
@@ -260,3 +261,37 @@ def test_refused_lines_are_given_back_in_their_order(engine: Engine, tmp_path: P
     assert [line for _, line in back] == [b"nonsense", wrong, b"{"] * 30
     assert [number for number, _ in back[:6]] == [2, 3, 5, 7, 8, 10]
     assert (report.refused, len(report.rejected)) == (90, 20)
+
+
+def test_refused_lines_do_not_pile_up(engine: Engine, tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_bytes((b"x" * 8000 + b"\n") * 6000)
+    told: list[int] = []
+    for on_rejected in (None, lambda number, _: told.append(number)):
+        tracemalloc.start()
+        try:
+            report = engine.import_file(path, on_rejected=on_rejected)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert (report.lines, report.refused) == (6000, 6000)
+        assert peak < 32 * 1024 * 1024
+    assert told == list(range(1, 6001))
+
+
+def test_reports_of_whole_files_do_not_pile_up(engine: Engine) -> None:
+    told: list[int] = []
+    intake = Intake("x", engine._target(), lambda number, _: told.append(number))
+    for _ in range(2500):
+        intake.refuse(0, InvalidInput("damaged"))
+    assert len(told) == 2000
+    assert intake.finish(None).refused == len(told) == 2500
+
+
+def test_values_of_a_document_are_counted_one_by_one(engine: Engine, tmp_path: Path) -> None:
+    path = tmp_path / "values.json"
+    path.write_text("[1,2,3]")
+    back: list[tuple[int, bytes]] = []
+    report = engine.import_file(path, on_rejected=lambda number, line: back.append((number, line)))
+    assert (report.lines, report.refused, len(report.rejected)) == (3, 3, 3)
+    assert back == [(1, b"1"), (1, b"2"), (1, b"3")]

@@ -37,7 +37,12 @@ def places(source: str, base: Path = Path()) -> list[Place]:
     Args:
         source: the path, folder or glob.
         base: what a relative one is relative to.
+
+    Raises:
+        InvalidInput: if the path is empty, which would stand for the whole current folder.
     """
+    if not source:
+        raise InvalidInput("path: it is empty; name a file, a folder or a glob")
     path = base / Path(source).expanduser()
     if path.is_dir():
         return [Place(found, named=False) for found in _below(path)]

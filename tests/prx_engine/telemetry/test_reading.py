@@ -295,3 +295,8 @@ def test_values_of_a_document_are_counted_one_by_one(engine: Engine, tmp_path: P
     report = engine.import_file(path, on_rejected=lambda number, line: back.append((number, line)))
     assert (report.lines, report.refused, len(report.rejected)) == (3, 3, 3)
     assert back == [(1, b"1"), (1, b"2"), (1, b"3")]
+
+
+def test_an_empty_path_is_not_the_current_folder() -> None:
+    with pytest.raises(InvalidInput, match="path: it is empty"):
+        places("")

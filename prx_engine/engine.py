@@ -715,13 +715,15 @@ def _text(value: str, name: str) -> str:
     text = value.strip()
     if not text:
         raise InvalidInput(f"{name}: empty; say what it is")
-    _refuse_unstorable(text, name)
+    if "\0" in text:
+        raise InvalidInput(f"{name}: has a NUL character")
+    _refuse_half_pairs(text, name)
     return text
 
 
-def _refuse_unstorable(text: str, name: str) -> None:
-    if "\0" in text or any("\ud800" <= c <= "\udfff" for c in text):
-        raise InvalidInput(f"{name}: has a NUL character or half a surrogate pair")
+def _refuse_half_pairs(text: str, name: str) -> None:
+    if any("\ud800" <= c <= "\udfff" for c in text):
+        raise InvalidInput(f"{name}: has half a surrogate pair, which is no character")
 
 
 def _variant(name: Literal["control", "treatment"], value: Variant | Mapping[str, Any] | str) -> Variant:
@@ -735,10 +737,10 @@ def _variant(name: Literal["control", "treatment"], value: Variant | Mapping[str
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in (name, *first["loc"]))
         raise InvalidInput(f"{where}: found {shown(first['input'])}; {first['msg'].lower()}") from None
-    _refuse_unstorable(variant.description, f"{name}.description")
+    _refuse_half_pairs(variant.description, f"{name}.description")
     for path, text in variant.files.items():
-        _refuse_unstorable(path, f"{name}.files")
-        _refuse_unstorable(text, f"{name}.files.{shown(path)}")
+        _refuse_half_pairs(path, f"{name}.files")
+        _refuse_half_pairs(text, f"{name}.files.{shown(path)}")
     return variant
 
 

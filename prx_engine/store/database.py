@@ -85,7 +85,8 @@ class Store:
         self._database = connect(url)
         self._statements: dict[object, str] = {}
         try:
-            self.translated(self._migrate)
+            # Switching a new file to WAL fails at once while another process does the same: no timeout helps.
+            self._retried(self._migrate)
         except BaseException:
             self.close()
             raise

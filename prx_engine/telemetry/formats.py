@@ -8,6 +8,7 @@ after a restart, replaces itself, and different ones add up, in whatever order t
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -92,7 +93,7 @@ class Format(Protocol):
         ...
 
 
-class JsonReader:
+class JsonReader(ABC):
     """A reader of one JSON value a line that remembers nothing; subclasses say what a value tells."""
 
     def __init__(self, settings: TelemetrySettings, state: State) -> None:
@@ -102,9 +103,9 @@ class JsonReader:
         """Return what the value of a line tells about sessions."""
         return self.pieces(values.record(values.parse(line), "line"))
 
+    @abstractmethod
     def pieces(self, record: values.Record) -> Iterable[Found]:
         """Return what a record tells about sessions."""
-        raise NotImplementedError
 
     def state(self) -> State:
         """Return nothing to remember."""

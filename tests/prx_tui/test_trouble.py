@@ -150,8 +150,8 @@ async def test_what_needs_attention_stands_out_and_says_what_it_is(place: OpenPl
 async def test_a_check_that_this_dashboard_is_about_to_run_needs_nobody(
     place: OpenPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Engine, "check", lambda self: [])
     spot = place("trouble")
+    monkeypatch.setattr(Engine, "check", lambda self: [])
     board = spot.dashboard(checks=True)
     async with board.run_test(size=(120, 40)) as pilot:
         await settled(pilot)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import tomlkit
 
-from prx_engine.clock import as_utc
+from prx_engine.clock import as_utc, format_time
 from prx_engine.configuration import Parameters, SelfEvolution
 from prx_engine.configuration.overriding import parameters_with
 from prx_engine.dimensions import Layer
@@ -160,7 +160,11 @@ def _feed(engine: Engine, clock: _SteppedClock, waiting: list[_Told], now: datet
 
 
 def _line(update: SessionUpdate) -> bytes:
-    fields = update.model_dump(mode="json", exclude_unset=True, exclude={"layer", "experiment_id"})
+    fields = {**update.report, "session_id": update.session_id, "source": update.source}
+    if update.started_at is not None:
+        fields["started_at"] = format_time(update.started_at)
+    if update.cluster is not None:
+        fields["cluster"] = update.cluster
     if update.variant is not None:
-        fields["layer"] = _OPEN
+        fields |= {"layer": _OPEN, "variant": update.variant}
     return json.dumps(fields).encode()

@@ -9,9 +9,10 @@ windows make experiments, and a corrected session is one subtraction and one add
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from itertools import combinations_with_replacement
 from typing import Final
 
@@ -61,13 +62,16 @@ def _places(present: tuple[int, ...]) -> list[tuple[int, int]]:
     return places + [(_PRODUCTS[d][e], first + i) for i, (d, e) in enumerate(pairs)]
 
 
-# A session is mostly added to its arm right after it was added to the deployment, with the same scores.
-@lru_cache(maxsize=16)
-def _session_sums(scores: Scores) -> tuple[tuple[int, ...], list[int]]:
-    """Return the dimensions of a session, and its own part of the sums: one, each score, each product."""
-    present = tuple([d for d, score in enumerate(scores) if score is not None])
-    x = [score for score in scores if score is not None]
-    return present, [1, *x, *[a * b for a, b in combinations_with_replacement(x, 2)]]
+_PENDING: Final = 1000
+"""Sessions that wait to be summed up, so that memory stays flat."""
+
+
+def _sums(sessions: Sequence[Scores], present: Iterable[int]) -> list[int]:
+    """Return the sums over sessions with exactly these dimensions: one, each score, each product of two."""
+    columns = list(zip(*sessions, strict=True))
+    x = [columns[d] for d in present]
+    products = [sum(map(operator.mul, a, b)) for a, b in combinations_with_replacement(x, 2)]
+    return [len(sessions), *map(sum, x), *products]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +93,10 @@ class Moments:
         return accumulator.moments()
 
     def __add__(self, other: Moments) -> Moments:
-        return Moments(tuple(a + b for a, b in zip(self.entries, other.entries, strict=True)))
+        return Moments(tuple(map(operator.add, self.entries, other.entries)))
 
     def __sub__(self, other: Moments) -> Moments:
-        return Moments(tuple(a - b for a, b in zip(self.entries, other.entries, strict=True)))
+        return Moments(tuple(map(operator.sub, self.entries, other.entries)))
 
     @property
     def n(self) -> int:
@@ -117,30 +121,37 @@ class Moments:
 
 
 class MomentAccumulator:
-    """Moments under construction: sessions are added and taken away in place.
+    """Moments under construction: sessions are added and taken away in place."""
 
-    Sessions with the same dimensions are summed together: how many, each score, each product of two.
-    """
-
-    __slots__ = ("_sums",)
+    __slots__ = ("_entries", "_pending")
 
     def __init__(self) -> None:
-        self._sums: dict[tuple[int, ...], list[int]] = {}
+        self._entries = [0] * len(MOMENT_NAMES)
+        self._pending: dict[int, list[Scores]] = {1: [], -1: []}
 
     def add(self, scores: Scores, sign: int = 1) -> None:
         """Add one session (or take it away, with ``sign=-1``)."""
         if scores == MISSING:
             return
-        present, session = _session_sums(scores)
-        sums = self._sums.get(present)
-        if sums is None:
-            sums = [0] * len(session)
-        self._sums[present] = list(map(operator.add if sign > 0 else operator.sub, sums, session))
+        pending = self._pending[sign]
+        pending.append(scores)
+        if len(pending) == _PENDING:
+            self._sum_up()
 
     def moments(self) -> Moments:
         """Return what has been added up so far."""
-        entries = [0] * len(MOMENT_NAMES)
-        for present, sums in self._sums.items():
-            for entry, place in _places(present):
-                entries[entry] += sums[place]
-        return Moments(tuple(entries))
+        self._sum_up()
+        return Moments(tuple(self._entries))
+
+    def _sum_up(self) -> None:
+        """Sum sessions with the same dimensions together, a column at a time."""
+        entries = self._entries
+        for sign, pending in self._pending.items():
+            alike: defaultdict[tuple[int, ...], list[Scores]] = defaultdict(list)
+            for scores in pending:
+                alike[tuple([d for d, score in enumerate(scores) if score is not None])].append(scores)
+            for present, sessions in alike.items():
+                sums = _sums(sessions, present)
+                for entry, place in _places(present):
+                    entries[entry] += sign * sums[place]
+            pending.clear()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple, Required, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError, with_config
+from typing_extensions import TypedDict
 
 from prx_engine.clock import as_utc, parse_time
 from prx_engine.dimensions import DIMENSIONS, Dimension, Layer, VariantName
@@ -17,7 +17,7 @@ from prx_engine.text import nearest, shown
 _LARGEST_COUNT: Final = 10**15
 _LONGEST_NAME: Final = 512
 _WHOLE_AND_PART: Final = (("tool_calls", "tool_calls_succeeded"), ("tasks", "tasks_succeeded"))
-_NOT_STORABLE: Final = re.compile("[\0\ud800-\udfff]")
+_WITHOUT_NUL: Final = r"^[^\x00]*$"
 
 Report = dict[str, Any]
 """Raw fields of one source, those it gave only; as kept in the database."""
@@ -38,13 +38,7 @@ def _time(value: object) -> object:
     return value
 
 
-def _name(value: object) -> object:
-    if isinstance(value, str) and _NOT_STORABLE.search(value):
-        raise ValueError("a NUL character or half a surrogate pair")
-    return value
-
-
-_Name = Annotated[str, Field(min_length=1, max_length=_LONGEST_NAME, strict=True), BeforeValidator(_name)]
+_Name = Annotated[str, Field(min_length=1, max_length=_LONGEST_NAME, pattern=_WITHOUT_NUL, strict=True)]
 _Unit = Annotated[float, Field(ge=0, le=1, strict=True, allow_inf_nan=False)]
 _Milliseconds = Annotated[float, Field(ge=0, le=1e12, strict=True, allow_inf_nan=False)]
 _Units = Annotated[list[_Unit] | None, BeforeValidator(_listed)]
@@ -52,10 +46,17 @@ _Times = Annotated[list[_Milliseconds] | None, BeforeValidator(_listed)]
 _Count = Annotated[int | None, Field(ge=0, le=_LARGEST_COUNT, strict=True)]
 
 
-class SessionMetrics(BaseModel):
-    """Raw metrics of a session; everything is optional, and what is not given is missing.
+@with_config(ConfigDict(extra="forbid", defer_build=True))
+class SessionLine(TypedDict, total=False):
+    """A native session line; everything but the session id is optional, and what is not given is missing.
 
     Attributes:
+        session_id: the agent's own name of the session.
+        layer, experiment_id, variant: stated only by an agent that splits its own traffic.
+        started_at: when the session started; the time of the call if not given.
+        cluster: the user or task that the session belongs to.
+        source: who reports, ``native`` if not given; a later report of the same source replaces its
+            earlier fields.
         relevance: judge scores of the responses, one or many, each 0–1.
         tool_calls, tool_calls_succeeded: counts.
         tasks, tasks_succeeded: counts.
@@ -66,52 +67,46 @@ class SessionMetrics(BaseModel):
         scores: ready-made scores, dimension → 0–1; they stand instead of the raw fields.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-    relevance: _Units = None
-    tool_calls: _Count = None
-    tool_calls_succeeded: _Count = None
-    tasks: _Count = None
-    tasks_succeeded: _Count = None
-    first_token_ms: _Times = None
-    tokens: _Count = None
-    recall_relevance: _Units = None
-    thumbs_up: _Count = None
-    thumbs_down: _Count = None
-    corrections: _Count = None
-    scores: dict[Dimension, _Unit] | None = None
-
-    def report(self) -> Report:
-        """Return the raw fields that are given."""
-        values = self.__dict__
-        return {
-            name: value
-            for name in self.model_fields_set & METRICS
-            if (value := values[name]) or (value is not None and value not in ([], {}))
-        }
+    session_id: Required[_Name]
+    layer: Layer | None
+    experiment_id: _Name | None
+    variant: VariantName | None
+    started_at: Annotated[datetime | None, BeforeValidator(_time)]
+    cluster: _Name | None
+    source: _Name
+    relevance: _Units
+    tool_calls: _Count
+    tool_calls_succeeded: _Count
+    tasks: _Count
+    tasks_succeeded: _Count
+    first_token_ms: _Times
+    tokens: _Count
+    recall_relevance: _Units
+    thumbs_up: _Count
+    thumbs_down: _Count
+    corrections: _Count
+    scores: dict[Dimension, _Unit] | None
 
 
-METRICS: Final = frozenset(SessionMetrics.model_fields)
+_LINES: Final = TypeAdapter(SessionLine)
 
 
-class SessionUpdate(SessionMetrics):
-    """One report about one session: a native session line.
+class SessionUpdate(NamedTuple):
+    """One report about one session: a session line that has been checked.
 
     Attributes:
-        session_id: the agent's own name of the session.
-        layer, experiment_id, variant: stated only by an agent that splits its own traffic.
-        started_at: when the session started; the time of the call if not given.
-        cluster: the user or task that the session belongs to.
-        source: who reports; a later report of the same source replaces its earlier fields.
+        report: the raw metrics that are given.
+        session_id, started_at, layer, experiment_id, variant, cluster, source: as in the line.
     """
 
-    session_id: _Name
+    session_id: str
+    report: Report
+    started_at: datetime | None = None
     layer: Layer | None = None
-    experiment_id: _Name | None = None
+    experiment_id: str | None = None
     variant: VariantName | None = None
-    started_at: Annotated[datetime | None, BeforeValidator(_time)] = None
-    cluster: _Name | None = None
-    source: _Name = "native"
+    cluster: str | None = None
+    source: str = "native"
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> SessionUpdate:
@@ -121,7 +116,7 @@ class SessionUpdate(SessionMetrics):
             InvalidInput: naming the field and the value.
         """
         try:
-            return cls.model_validate(dict(fields))._consistent()
+            return _update(_LINES.validate_python(dict(fields)))
         except ValidationError as error:
             raise InvalidInput(_one_line(error)) from None
 
@@ -133,16 +128,23 @@ class SessionUpdate(SessionMetrics):
             InvalidInput: naming the field and the value, or what is wrong with the JSON.
         """
         try:
-            return cls.model_validate_json(line)._consistent()
+            return _update(_LINES.validate_json(line))
         except ValidationError as error:
             raise InvalidInput(_one_line(error)) from None
 
-    def _consistent(self) -> SessionUpdate:
-        if self.variant is None and (self.layer or self.experiment_id):
-            raise InvalidInput("variant: missing beside layer or experiment_id; state it, or neither")
-        if self.variant is not None and not (self.layer or self.experiment_id):
-            raise InvalidInput("layer: missing beside variant; state layer or experiment_id")
-        return self
+
+def _update(line: SessionLine) -> SessionUpdate:
+    fields = cast(dict[str, Any], line)
+    take = fields.pop
+    session_id, started_at = take("session_id"), take("started_at", None)
+    layer, experiment_id, variant = take("layer", None), take("experiment_id", None), take("variant", None)
+    cluster, source = take("cluster", None), take("source", "native")
+    if variant is None and (layer or experiment_id):
+        raise InvalidInput("variant: missing beside layer or experiment_id; state it, or neither")
+    if variant is not None and not (layer or experiment_id):
+        raise InvalidInput("layer: missing beside variant; state layer or experiment_id")
+    report = {name: value for name, value in fields.items() if value or value == 0}
+    return SessionUpdate(session_id, report, started_at, layer, experiment_id, variant, cluster, source)
 
 
 def _one_line(error: ValidationError) -> str:
@@ -151,14 +153,16 @@ def _one_line(error: ValidationError) -> str:
     name = ".".join(str(part) for part in first["loc"] if part != "[key]") or "line"
     if kind == "json_invalid":
         return f"not JSON: {message.removeprefix('Invalid JSON: ')}"
-    if kind in ("model_type", "model_attributes_type"):
+    if kind == "dict_type" and not first["loc"]:
         return f"not a JSON object, but {shown(found)}"
     if kind == "missing":
         return f"{name}: missing"
     if kind == "extra_forbidden":
-        return _unknown(name, "field", name, SessionUpdate.model_fields)
+        return _unknown(name, "field", name, SessionLine.__annotations__)
     if first["loc"][-1:] == ("[key]",):
         return _unknown(name, "dimension", str(found), DIMENSIONS)
+    if kind in ("string_pattern_mismatch", "string_unicode"):
+        message = "a NUL character or half a surrogate pair"
     if kind == "list_type":
         message = "a number or a list of numbers is allowed"
     message = message.removeprefix("Value error, ")
@@ -171,7 +175,7 @@ def _unknown(where: str, what: str, name: str, known: Iterable[str]) -> str:
     return f"{shown(where)}: no such {what}" + (f"; did you mean {meant}?" if meant else "")
 
 
-def combine(reports: Iterable[Report]) -> Report:
+def combine(reports: Sequence[Report]) -> Report:
     """Return the reports of all sources as one: counts add, lists join, in any order alike.
 
     The answer is not to be changed: where there is nothing to combine it is the only report itself.
@@ -179,12 +183,11 @@ def combine(reports: Iterable[Report]) -> Report:
     Raises:
         InvalidInput: if more succeeded than there were.
     """
-    given = list(reports)
-    if len(given) == 1 and "scores" not in given[0]:
-        refuse_contradiction(given[0])
-        return given[0]
+    if len(reports) == 1 and "scores" not in reports[0]:
+        refuse_contradiction(reports[0])
+        return reports[0]
     combined: Report = {}
-    for report in given:
+    for report in reports:
         for name, value in report.items():
             if name == "scores":
                 scores = combined.setdefault(name, {})

@@ -32,15 +32,20 @@ _NEAR_TIE: Final = 1e-6
 
 def units(score: float) -> int:
     """Return a score of 0–1 in units of 1/10000, half up as its decimal digits read."""
-    return mean_units((score,))
+    return _half_up(score * UNIT, (score,))
 
 
 def mean_units(values: Sequence[float]) -> int:
     """Return the mean of values of 0–1 in units of 1/10000, half up, exactly as their digits read."""
-    scaled = math.fsum(values) * UNIT / len(values)
-    below = math.floor(scaled)
-    if abs(scaled - below - 0.5) > _NEAR_TIE:
-        return below + (scaled - below > 0.5)
+    return _half_up(math.fsum(values) * UNIT / len(values), values)
+
+
+def _half_up(scaled: float, values: Sequence[float]) -> int:
+    """Return the mean of values, scaled to units in floating point, as a whole number of units."""
+    below = int(scaled)
+    rest = scaled - below
+    if abs(rest - 0.5) > _NEAR_TIE:
+        return below + 1 if rest > 0.5 else below
     exact = sum(map(Fraction, map(repr, values)), Fraction(0)) * UNIT / len(values)
     return math.floor(exact + Fraction(1, 2))
 
@@ -58,7 +63,9 @@ class Scorer:
     """
 
     def __init__(self, settings: FitnessSettings) -> None:
-        self._normalization = settings.normalization
+        self._normalization = normalization = settings.normalization
+        self._completion = normalization.task_completion, f"{normalization.task_completion}_succeeded"
+        self._latency = normalization.latency_p50_ms, normalization.latency_p95_ms
         exact = exact_weights(settings.weights.as_tuple())
         denominator = math.lcm(*(weight.denominator for weight in exact))
         self._weights = [int(weight * denominator) for weight in exact]
@@ -106,8 +113,7 @@ class Scorer:
         return _mean(report.get("recall_relevance"))
 
     def _task_completion(self, report: Report) -> int | None:
-        whole = report.get(self._normalization.task_completion)
-        part = report.get(f"{self._normalization.task_completion}_succeeded")
+        whole, part = map(report.get, self._completion)
         return ratio_units(part, whole) if whole and part is not None else None
 
     def _response_latency(self, report: Report) -> int | None:
@@ -115,13 +121,8 @@ class Scorer:
         if not times:
             return None
         ordered = sorted(times)
-        return units(
-            (
-                falling(percentile(ordered, 0.50), self._normalization.latency_p50_ms)
-                + falling(percentile(ordered, 0.95), self._normalization.latency_p95_ms)
-            )
-            / 2
-        )
+        p50, p95 = self._latency
+        return units((falling(percentile(ordered, 0.50), p50) + falling(percentile(ordered, 0.95), p95)) / 2)
 
     def _token_efficiency(self, report: Report) -> int | None:
         tokens = report.get("tokens")
@@ -153,6 +154,7 @@ def falling(x: float, bounds: Sequence[float]) -> float:
 def percentile(ordered: Sequence[float], share: float) -> float:
     """Return a percentile of sorted values, interpolated linearly (Hyndman & Fan 1996, type 7)."""
     position = share * (len(ordered) - 1)
-    below = math.floor(position)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (position - below) * (ordered[above] - ordered[below])
+    below = int(position)
+    if below == position:
+        return ordered[below]
+    return ordered[below] + (position - below) * (ordered[below + 1] - ordered[below])

@@ -122,7 +122,7 @@ class LiveSession:
     def _tell(self, **fields: Any) -> None:
         def add() -> None:
             # Checked at once: a value that is wrong must not spoil what is right when all is recorded.
-            report = SessionUpdate.of({**fields, "session_id": "?"}).report()
+            report = SessionUpdate.of({**fields, "session_id": "?"}).report
             with self._lock:
                 self._told = combine([self._told, report])
 

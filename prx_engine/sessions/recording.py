@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from prx_engine.clock import Clock, format_time
 from prx_engine.dimensions import VariantName
 from prx_engine.errors import InvalidInput, NotFound, PrxError
 from prx_engine.ids import short
-from prx_engine.scoring.metrics import Report, SessionUpdate, refuse_contradiction, replace
+from prx_engine.scoring.metrics import SessionUpdate, refuse_contradiction, replace
 from prx_engine.scoring.scores import Scorer
 from prx_engine.sessions.ledger import ExperimentWindow, ExperimentWindows, Ledger, SessionState
 from prx_engine.store import Store
@@ -22,7 +22,7 @@ CLOCK_TOLERANCE: Final = timedelta(minutes=5)
 Windows = Mapping[str, ExperimentWindow]
 
 
-class Recorded:
+class Recorded(NamedTuple):
     """What became of one update of a batch.
 
     Attributes:
@@ -30,11 +30,12 @@ class Recorded:
         without_experiment: whether it stated a variant that no experiment wanted.
     """
 
-    __slots__ = ("error", "without_experiment")
+    error: PrxError | None = None
+    without_experiment: bool = False
 
-    def __init__(self, error: PrxError | None = None, *, without_experiment: bool = False) -> None:
-        self.error = error
-        self.without_experiment = without_experiment
+
+_RECORDED: Final = Recorded()
+_WITHOUT_EXPERIMENT: Final = Recorded(without_experiment=True)
 
 
 class Recorder:
@@ -76,29 +77,23 @@ class Recorder:
     def _record(self, updates: Sequence[SessionUpdate], scorer: Scorer, now: datetime) -> list[Recorded]:
         ledger = Ledger(self._store, self._windows, scorer, now)
         windows = self._windows.by_id({u.experiment_id for u in updates if u.experiment_id})
-        reports = [update.report() for update in updates]
-        results = [
-            Recorded(_refusal(update, report, now, windows))
-            for update, report in zip(updates, reports, strict=True)
-        ]
+        refusals = [_refusal(update, now, windows) for update in updates]
         starts: dict[str, tuple[datetime, str | None]] = {}
-        for update, result in zip(updates, results, strict=True):
-            if result.error is None:
-                starts.setdefault(update.session_id, (update.started_at or now, update.cluster))
-        if not starts:
-            return results
-        ledger.open(starts)
-        for update, report, result in zip(updates, reports, results, strict=True):
-            if result.error is None:
-                try:
-                    result.without_experiment = not _apply(ledger, windows, update, report)
-                except PrxError as error:
-                    result.error = error
-        ledger.flush()
+        for update, refusal in zip(updates, refusals, strict=True):
+            if refusal is None and update.session_id not in starts:
+                starts[update.session_id] = update.started_at or now, update.cluster
+        if starts:
+            ledger.open(starts)
+        results = [
+            _applied(ledger, windows, update) if refusal is None else Recorded(refusal)
+            for update, refusal in zip(updates, refusals, strict=True)
+        ]
+        if starts:
+            ledger.flush()
         return results
 
 
-def _refusal(update: SessionUpdate, report: Report, now: datetime, windows: Windows) -> PrxError | None:
+def _refusal(update: SessionUpdate, now: datetime, windows: Windows) -> PrxError | None:
     """Return why an update is wrong whatever is recorded already, if it is."""
     if update.started_at is not None and update.started_at > now + CLOCK_TOLERANCE:
         return InvalidInput(
@@ -112,25 +107,28 @@ def _refusal(update: SessionUpdate, report: Report, now: datetime, windows: Wind
         if update.layer != layer:
             return InvalidInput(f"layer: found {update.layer}; the stated experiment is of {layer}")
     try:
-        refuse_contradiction(report)
+        refuse_contradiction(update.report)
     except InvalidInput as error:
         return error
     return None
 
 
-def _apply(ledger: Ledger, windows: Windows, update: SessionUpdate, report: Report) -> bool:
-    """Apply one update to its session; tell whether a variant that it stated found its experiment."""
-    session = ledger.sessions[update.session_id]
-    if session.reports:
-        report = replace(session.reports.get(update.source, {}), report)
-        session.refuse_contradiction(update.source, report)
-    found = update.variant is None or _state_variant(ledger, windows, session, update, update.variant)
+def _applied(ledger: Ledger, windows: Windows, update: SessionUpdate) -> Recorded:
+    """Apply one update to its session."""
+    session, report = ledger.sessions[update.session_id], update.report
+    try:
+        if session.reports:
+            report = replace(session.reports.get(update.source, {}), report)
+            session.refuse_contradiction(update.source, report)
+        found = update.variant is None or _state_variant(ledger, windows, session, update, update.variant)
+    except PrxError as error:
+        return Recorded(error)
     if report != session.reports.get(update.source):
         session.accept(update.source, report)
     if session.cluster is None and update.cluster is not None:
         session.cluster = update.cluster
         session.touched = True
-    return found
+    return _RECORDED if found else _WITHOUT_EXPERIMENT
 
 
 def _state_variant(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
@@ -22,55 +22,57 @@ _ARM_WIDTH: Final = 1 + len(MOMENT_NAMES)
 _NOTHING: Final = Moments()
 
 
-class _Change:
-    __slots__ = ("assigned", "moments")
+ArmHour = tuple[int, VariantName, int]
+"""An hour since its creation of an arm of an experiment."""
 
-    def __init__(self) -> None:
-        self.assigned = 0
-        self.moments = MomentAccumulator()
-
-    def values(self) -> tuple[int, ...]:
-        return self.assigned, *self.moments.moments().entries
+TotalsKey = int | ArmHour
+"""Whose totals: a clock hour of the deployment, or an hour of an arm."""
 
 
 class TotalsChange:
-    """Differences to be added to the totals, collected over a batch of sessions."""
+    """Differences to be added to the totals, collected over a batch of sessions.
+
+    Sessions that change the same totals are summed up once for all of them.
+    """
 
     def __init__(self) -> None:
-        self._arms: defaultdict[tuple[int, VariantName, int], _Change] = defaultdict(_Change)
-        self._deployment: defaultdict[int, MomentAccumulator] = defaultdict(MomentAccumulator)
+        self._assigned: Counter[ArmHour] = Counter()
+        self._sessions: defaultdict[tuple[TotalsKey, ...], MomentAccumulator] = defaultdict(MomentAccumulator)
 
-    def assign(self, experiment: int, variant: VariantName, hour: int) -> None:
+    def assign(self, arm_hour: ArmHour) -> None:
         """Count one more session assigned to the arm."""
-        self._arms[experiment, variant, hour].assigned += 1
+        self._assigned[arm_hour] += 1
 
-    def rescore(
-        self, experiment: int, variant: VariantName, hour: int, before: Scores, after: Scores
-    ) -> None:
-        """Take a session's earlier scores out of the arm and put its new ones in."""
-        moments = self._arms[experiment, variant, hour].moments
-        moments.add(before, -1)
-        moments.add(after)
-
-    def rescore_deployment(self, hour: int, before: Scores, after: Scores) -> None:
-        """Take a session's earlier scores out of the deployment's hour and put its new ones in."""
-        moments = self._deployment[hour]
-        moments.add(before, -1)
-        moments.add(after)
+    def rescore(self, totals: tuple[TotalsKey, ...], before: Scores, after: Scores) -> None:
+        """Take a session's earlier scores out of some totals and put its new ones in."""
+        if before != after:
+            moments = self._sessions[totals]
+            moments.add(before, -1)
+            moments.add(after)
 
     def write(self, store: Store) -> None:
         """Add the differences to the totals, in the order of their keys, so that writers cannot deadlock."""
-        hours = [(key, values) for key, c in sorted(self._arms.items()) if any(values := c.values())]
+        deployment: defaultdict[int, Moments] = defaultdict(Moments)
+        arm_hours: defaultdict[ArmHour, Moments] = defaultdict(Moments)
+        for totals, accumulated in self._sessions.items():
+            moments = accumulated.moments()
+            for key in totals:
+                if isinstance(key, int):
+                    deployment[key] += moments
+                else:
+                    arm_hours[key] += moments
+        changed = sorted(self._assigned.keys() | arm_hours.keys())
+        changes = [(key, (self._assigned[key], *arm_hours[key].entries)) for key in changed]
+        hours = [(key, values) for key, values in changes if any(values)]
         arms: defaultdict[tuple[int, VariantName], Sequence[int]] = defaultdict(lambda: [0] * _ARM_WIDTH)
         for (experiment, variant, _), values in hours:
             arms[experiment, variant] = list(map(operator.add, arms[experiment, variant], values))
         store.add_to(Totals, _ARM_COLUMNS, [(*key, *values) for key, values in sorted(arms.items())])
         store.add_to(HourlyTotals, _HOUR_COLUMNS, [(*key, *values) for key, values in hours])
-        deployment = [(hour, m.moments()) for hour, m in sorted(self._deployment.items())]
         store.add_to(
             DeploymentTotals,
             _DEPLOYMENT_COLUMNS,
-            [(hour, *m.entries) for hour, m in deployment if m != _NOTHING],
+            [(hour, *m.entries) for hour, m in sorted(deployment.items()) if m != _NOTHING],
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 from typing import Final
 
 _IN_MEMORY: Final = 100_000
@@ -19,9 +20,9 @@ class Distinct:
         if self._file is not None:
             self._file.close()
 
-    def add(self, name: str) -> None:
-        """Add a name."""
-        self._recent.add(hash(name))  # 64 bits: as good as different for different names
+    def update(self, names: Iterable[str]) -> None:
+        """Add names."""
+        self._recent.update(map(hash, names))  # 64 bits: as good as different for different names
         if len(self._recent) >= _IN_MEMORY:
             self._spill()
 

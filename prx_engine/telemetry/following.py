@@ -20,7 +20,7 @@ from typing import IO, Final, NamedTuple
 from prx_engine.configuration import TelemetrySettings, TelemetrySource
 from prx_engine.errors import InvalidInput
 from prx_engine.records import ImportReport
-from prx_engine.telemetry.importing import Intake, Target, contents
+from prx_engine.telemetry.importing import Intake, Target, chunks, contents
 from prx_engine.telemetry.naming import Naming
 from prx_engine.telemetry.places import Place, has_telemetry, places
 from prx_engine.telemetry.positions import Position, Positions, identity_of
@@ -288,8 +288,7 @@ class _Run:
             if self._stop():
                 return False
             reader = FileReader(source.format, self._settings, position.reader)
-            for line in numbered((content for content, _ in chunk), position.line + 1):
-                self._intake.add(line, reader)
+            self._intake.take(list(numbered((content for content, _ in chunk), position.line + 1)), reader)
             after = position.moved(file, chunk[-1][1], position.line + len(chunk), reader.state())
             if not self._commit(stored, after):
                 return False
@@ -304,8 +303,8 @@ class _Run:
         reader = FileReader(source.format, self._settings)
         file.seek(0)
         try:
-            for line in contents(path, file):
-                self._intake.add(line, reader)
+            for lines in chunks(contents(path, file)):
+                self._intake.take(lines, reader)
                 if self._stop():
                     return False
         except InvalidInput as error:

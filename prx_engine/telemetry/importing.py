@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import IO, Final, NamedTuple, Protocol
@@ -24,7 +26,7 @@ from prx_engine.telemetry.prx import chat_sessions
 from prx_engine.telemetry.reading import LONGEST_LINE, Line, decompressed, is_sqlite, lines_of, numbered
 from prx_engine.telemetry.registry import FileReader
 
-_BATCH: Final = 2000
+_BATCH: Final = 500
 """Updates of one transaction: enough to make its cost small, few enough to let others write in between."""
 
 _BATCH_BYTES: Final = 8 * 1024 * 1024
@@ -62,7 +64,8 @@ def import_lines(
         StoreError: if the database fails; what was recorded before stays.
     """
     intake = Intake(name, target, on_rejected)
-    intake.take(numbered(lines), reader)
+    for chunk in chunks(numbered(lines)):
+        intake.take(chunk, reader)
     return intake.finish(reader.format_name)
 
 
@@ -91,8 +94,8 @@ def import_file(
     intake = Intake(name, target, on_rejected)
     with open(path, "rb") as file:
         try:
-            for line in contents(path, file):
-                intake.add(line, reader)
+            for chunk in chunks(contents(path, file)):
+                intake.take(chunk, reader)
                 if on_progress is not None:
                     on_progress(file.tell())
         except InvalidInput as error:
@@ -113,6 +116,27 @@ def contents(path: Path, file: IO[bytes]) -> Iterator[Line]:
         yield from lines_of(decompressed(file))
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InvalidInput(f"damaged: {error}") from None
+
+
+def chunks(lines: Iterable[Line]) -> Iterator[list[Line]]:
+    """Return lines in lists of as many as fit in a transaction.
+
+    Raises:
+        Exception: that the lines end in, behind the lines before it.
+    """
+    chunk: list[Line] = []
+    size = 0
+    try:
+        for line in lines:
+            chunk.append(line)
+            size += len(line.content)
+            if len(chunk) >= _BATCH or size >= _BATCH_BYTES:
+                yield chunk
+                chunk, size = [], 0
+    except InvalidInput:
+        yield chunk
+        raise
+    yield chunk
 
 
 class LineReader(Protocol):
@@ -191,24 +215,29 @@ class Intake:
         self._name = name
         self._last_refused = None
 
-    def take(self, lines: Iterable[Line], reader: LineReader) -> None:
-        """Read lines and record what they tell; the last few are recorded by ``finish``."""
-        for line in lines:
-            self.add(line, reader)
+    def take(self, chunk: Sequence[Line], reader: LineReader) -> None:
+        """Read lines, and record what they tell as soon as that is enough for a transaction."""
+        self._lines += len(chunk)
+        with _uncollected():
+            for line in chunk:
+                self._take_line(line, reader)
+            self._bytes += sum([len(line.content) for line in chunk])
+            self._record_if_full()
 
-    def add(self, line: Line, reader: LineReader) -> None:
-        """Read one line; record what has been read if that is enough for a transaction."""
-        self._lines += 1
-        self._bytes += len(line.content)
+    def _take_line(self, line: Line, reader: LineReader) -> None:
         # One object for all that is found in the line: that tells it from others of the same number.
-        kept = line if self._on_rejected is not None else line._replace(content=line.content[:_SHOWN_BYTES])
+        kept = line
+        if self._on_rejected is None and len(line.content) > _SHOWN_BYTES:
+            kept = line._replace(content=line.content[:_SHOWN_BYTES])
         try:
-            for found in _found_in(line, reader):
+            if line.cut:
+                raise InvalidInput(f"longer than {LONGEST_LINE // 1024 // 1024} MiB")
+            for found in reader.read(line.content):
                 self._batch.append(_entry(kept, found))
-                self._record_if_full()
+                if len(self._batch) >= _BATCH:
+                    self.record()
         except InvalidInput as error:
             self._batch.append(_Entry(kept, error=error))
-        self._record_if_full()
 
     def refuse(self, number: int, error: PrxError) -> None:
         """Report a line, or a whole file, that cannot be read at all."""
@@ -230,11 +259,11 @@ class Intake:
         if not batch and alongside is None and settle is None:
             return True
         try:
-            results = self._target.store.write(lambda: self._write(batch, alongside, settle))
+            with _uncollected():
+                results = self._target.store.write(lambda: self._write(batch, alongside, settle))
         except _Stale:
             return False
-        for entry, result in results:
-            self._note(entry, result)
+        self._note(results)
         return True
 
     def finish(self, format_: str | None) -> ImportReport:
@@ -297,24 +326,27 @@ class Intake:
         starts = _starts(entries)
         return [_started(entry, starts) for entry in entries]
 
-    def _note(self, entry: _Entry, result: Recorded | None) -> None:
-        error = entry.error if result is None else result.error
-        if error is not None:
-            self._reject(entry.line, error)
-        elif entry.update is None:
-            self._waiting += bool(entry.piece and entry.piece.fields)
-        else:
-            self._recorded += 1
-            self._sessions.add(entry.update.session_id)
-            if result is not None and result.without_experiment:
-                self._without_experiment.add(entry.update.session_id)
-            if not self._telling.isdisjoint(entry.update.model_fields_set):
-                self._note_dimensions(entry.update)
+    def _note(self, results: Sequence[tuple[_Entry, Recorded | None]]) -> None:
+        recorded = [(e.update, result) for e, result in results if e.update and result and not result.error]
+        self._recorded += len(recorded)
+        self._sessions.update([update.session_id for update, _ in recorded])
+        self._without_experiment.update([u.session_id for u, result in recorded if result.without_experiment])
+        self._note_dimensions([update for update, _ in recorded])
+        for entry, result in results:
+            error = result.error if result else entry.error
+            if error is not None:
+                self._reject(entry.line, error)
+            elif result is None:
+                self._waiting += bool(entry.piece and entry.piece.fields)
 
-    def _note_dimensions(self, update: SessionUpdate) -> None:
-        scores = self._target.scorer.scores(combine([update.report()]))
-        self._missing = {d for d in self._missing if scores[d] is None}
-        self._telling = frozenset().union(*(RAW_FIELDS[d] for d in self._missing))
+    def _note_dimensions(self, updates: Iterable[SessionUpdate]) -> None:
+        for update in updates:
+            if not self._missing:
+                return
+            if not self._telling.isdisjoint(update.report):
+                scores = self._target.scorer.scores(combine([update.report]))
+                self._missing = {d for d in self._missing if scores[d] is None}
+                self._telling = frozenset().union(*(RAW_FIELDS[d] for d in self._missing))
 
     def _reject(self, line: Line, error: PrxError) -> None:
         if len(self._rejected) < _SHOWN:
@@ -328,10 +360,16 @@ class Intake:
             self._on_rejected(line.number, line.content)
 
 
-def _found_in(line: Line, reader: LineReader) -> Iterable[Found]:
-    if line.cut:
-        raise InvalidInput(f"longer than {LONGEST_LINE // 1024 // 1024} MiB")
-    return reader.read(line.content)
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Keep the cycle collector from walking through a batch again and again: all of it is in use."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _entry(line: Line, found: Found) -> _Entry:
@@ -370,4 +408,4 @@ def _started(entry: _Entry, starts: Mapping[str, datetime]) -> _Entry:
     start = starts.get(entry.update.session_id)
     if start is None or start == entry.update.started_at:
         return entry
-    return entry._replace(update=entry.update.model_copy(update={"started_at": start}))
+    return entry._replace(update=entry.update._replace(started_at=start))

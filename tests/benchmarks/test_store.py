@@ -23,7 +23,7 @@ from tests.support.sessions import random_metrics
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(600)]
 
 SESSIONS = 20_000
-BATCH = 2000
+BATCH = 500
 ASSIGNMENTS = 300
 SMALLEST_SHARE = 0.25
 TABLES = ("sessions", "session_reports", "assignments")
@@ -105,7 +105,7 @@ def test_an_import_takes_at_most_four_times_raw_inserts_of_its_rows(
     dimensions: int, open_engine: OpenEngine, clock: ManualClock, tmp_path: Path
 ) -> None:
     lines = lines_of(dimensions)
-    engines = [with_experiment(open_engine, tmp_path / f"engine-{i}.db") for i in range(3)]
+    engines = [with_experiment(open_engine, tmp_path / f"engine-{i}.db") for i in range(5)]
     clock.advance(days=2)
     engine_seconds, raw_seconds = [], []
     for i, engine in enumerate(engines):

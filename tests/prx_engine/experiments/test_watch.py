@@ -211,7 +211,7 @@ def _combined(engine: Engine, session_id: str) -> Any:
         .where(SessionReports.session_id == session_id)
         .order_by(SessionReports.source)
     )
-    return combine(json.loads(text) for (text,) in rows)
+    return combine([json.loads(text) for (text,) in rows])
 
 
 def test_another_host_leaves_the_rollback_to_the_right_one(

@@ -45,7 +45,7 @@ def test_raw_metrics_earn_the_scores_of_the_behaviour() -> None:
     scorer = Scorer(FitnessSettings())
     wanted = Behaviour(0.7, 0.75, 0.6, 0.5, 0.65, 0.7, 1.0)
     reports = [
-        SessionUpdate.of({"session_id": "s", **metrics}).report()
+        SessionUpdate.of({"session_id": "s", **metrics}).report
         for number in range(2000)
         if (metrics := measured(1, f"s-{number}", wanted))
     ]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from prx_engine.clock import Clock
@@ -20,7 +20,9 @@ from prx_engine.sessions.ledger import (
     stored_assignments,
 )
 from prx_engine.store import Store
-from prx_engine.store.schema import Experiments, Sessions
+from prx_engine.store.schema import Experiments, Sessions, load_json, read_time, utc_text
+
+_ANY_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 Effective = dict[Layer, tuple[dict[str, Any], dict[str, str]]]
 """Keys and files that are set, by layer."""
@@ -78,20 +80,19 @@ class Assigner:
 
     def _settled(self, session_id: str, now: datetime) -> dict[Layer, Assignment] | None:
         """Return the answer for a session for which there is nothing left to decide."""
-        row = self._store.row(Sessions.select(Sessions.started_at).where(Sessions.session_id == session_id))
-        if row is None:
+        rows = self._store.often(_start, session_id)
+        if not rows:
             return None
+        started_at = read_time(rows[0][0])
         assignments = stored_assignments(self._store, [session_id]).get(session_id, {})
         reasons = {
-            layer: _reason(window, row["started_at"], now)
+            layer: _reason(window, started_at, now)
             for layer, window in self._windows.active().items()
             if layer not in assignments
         }
         if "assigned" in reasons.values():
             return None
-        return self._answers(
-            row["started_at"], assignments, dict.fromkeys(assignments, "persisted") | reasons
-        )
+        return self._answers(started_at, assignments, dict.fromkeys(assignments, "persisted") | reasons)
 
     def _assign(self, session_id: str, scorer: Scorer, now: datetime) -> dict[Layer, Assignment]:
         ledger = Ledger(self._store, self._windows, scorer, now)
@@ -113,11 +114,12 @@ class Assigner:
         reasons: Mapping[Layer, str],
     ) -> dict[Layer, Assignment]:
         effective = layer_defaults(self._store, started_at)
-        variants = self._variants({a.experiment for a in assignments.values()})
         experiment_ids = {}
         for layer, state in assignments.items():
-            experiment_ids[layer], by_name = variants[state.experiment]
-            _override(effective, layer, by_name[state.variant].config, by_name[state.variant].files)
+            ((experiment_ids[layer], control, treatment),) = self._store.often(_variants, state.experiment)
+            text = control if state.variant == "control" else treatment
+            variant = Variant.model_validate(load_json(text))
+            _override(effective, layer, variant.config, variant.files)
         return {
             layer: Assignment(
                 layer=layer,
@@ -130,35 +132,31 @@ class Assigner:
             for layer in LAYERS
         }
 
-    def _variants(self, numbers: set[int]) -> dict[int, tuple[str, dict[VariantName, Variant]]]:
-        if not numbers:
-            return {}
-        query = Experiments.select(
-            Experiments.number, Experiments.experiment_id, Experiments.control, Experiments.treatment
-        ).where(Experiments.number << list(numbers))
-        return {
-            row["number"]: (
-                row["experiment_id"],
-                {
-                    "control": Variant.model_validate(row["control"]),
-                    "treatment": Variant.model_validate(row["treatment"]),
-                },
-            )
-            for row in self._store.rows(query)
-        }
-
 
 def layer_defaults(store: Store, at: datetime) -> Effective:
     """Return what sessions that start at a time get by default: all applied promotions, in order."""
     defaults: Effective = {layer: ({}, {}) for layer in LAYERS}
-    query = (
+    for layer, text in store.often(_applied_promotions, "applied", utc_text(at)):
+        treatment = load_json(text)
+        _override(defaults, layer, treatment["config"], treatment["files"])
+    return defaults
+
+
+def _start(_: Store) -> Any:
+    return Sessions.select(Sessions.started_at).where(Sessions.session_id == "")
+
+
+def _variants(_: Store) -> Any:
+    columns = Experiments.experiment_id, Experiments.control, Experiments.treatment
+    return Experiments.select(*columns).where(Experiments.number == 0)
+
+
+def _applied_promotions(_: Store) -> Any:
+    return (
         Experiments.select(Experiments.layer, Experiments.treatment)
-        .where(Experiments.promotion == "applied", Experiments.promoted_at <= at)
+        .where(Experiments.promotion == "applied", Experiments.promoted_at <= _ANY_TIME)
         .order_by(Experiments.promoted_at, Experiments.number)
     )
-    for row in store.rows(query):
-        _override(defaults, row["layer"], row["treatment"]["config"], row["treatment"]["files"])
-    return defaults
 
 
 def _override(

@@ -11,7 +11,7 @@ from typing import Any, Final
 from pydantic_core import to_json
 
 from prx_engine.clock import HOUR, clock_hour
-from prx_engine.configuration import FitnessSettings, Parameters
+from prx_engine.configuration import FitnessSettings
 from prx_engine.dimensions import DIMENSIONS, Layer, VariantName
 from prx_engine.fitness.moments import MISSING, Scores
 from prx_engine.records import ACTIVE, Status
@@ -25,10 +25,12 @@ from prx_engine.store.schema import (
     SessionReports,
     Sessions,
     load_json,
+    read_time,
     utc_text,
 )
 from prx_engine.store.totals import TotalsChange, TotalsKey
 
+_ACTIVE: Final = tuple(sorted(ACTIVE))
 _SCORE_COLUMNS: Final = (*DIMENSIONS, "fitness")
 _SESSION_COLUMNS: Final = ("session_id", "started_at", "cluster", *_SCORE_COLUMNS)
 _ASSIGNMENT_COLUMNS: Final = (
@@ -73,7 +75,7 @@ class ExperimentWindow:
 
 
 class ExperimentWindows:
-    """Reads the windows of experiments; what is pinned in them is parsed once.
+    """Reads the windows of experiments.
 
     Args:
         store: the database.
@@ -81,41 +83,44 @@ class ExperimentWindows:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._parameters: dict[int, Parameters] = {}
-        self._scorers: dict[int, Scorer] = {}
+        self._scorers: dict[str, Scorer] = {}
 
     def active(self, *, lock: bool = False) -> dict[Layer, ExperimentWindow]:
         """Return the active experiment of each layer that has one, kept as it is if ``lock``."""
-        query = _window_query().where(Experiments.status << list(ACTIVE))
-        rows = self._store.rows(self._store.for_share(query) if lock else query)
-        return {row["layer"]: self._window(row) for row in rows}
+        rows = self._store.often(_kept_windows if lock else _active_windows, *_ACTIVE)
+        return {window.layer: window for window in map(_window, rows)}
 
     def by_id(self, experiment_ids: Collection[str]) -> dict[str, ExperimentWindow]:
         """Return those of the experiments that exist."""
         if not experiment_ids:
             return {}
-        query = _window_query().where(Experiments.experiment_id << list(experiment_ids))
-        return {row["experiment_id"]: self._window(row) for row in self._store.rows(query)}
+        rows = self._store.often(_named_windows, self._store.texts(experiment_ids))
+        return {window.experiment_id: window for window in map(_window, rows)}
 
     def scorer(self, window: ExperimentWindow) -> Scorer:
         """Return the scorer under the experiment's pinned parameters."""
-        if window.number not in self._scorers:
-            self._scorers[window.number] = Scorer(window.fitness)
-        return self._scorers[window.number]
-
-    def _window(self, row: Mapping[str, Any]) -> ExperimentWindow:
-        fields = dict(row)
-        text = fields.pop("parameters")
-        number = fields["number"]
-        if number not in self._parameters:
-            self._parameters[number] = load_parameters(text)
-        parameters = self._parameters[number]
-        return ExperimentWindow(
-            **fields, traffic_split=parameters.experiments.traffic_split, fitness=parameters.fitness
-        )
+        if window.experiment_id not in self._scorers:
+            self._scorers[window.experiment_id] = Scorer(window.fitness)
+        return self._scorers[window.experiment_id]
 
 
-def _window_query() -> Any:
+def _window(row: Sequence[Any]) -> ExperimentWindow:
+    number, experiment_id, layer, status, created_at, converged_at, max_end_at, text = row
+    parameters = load_parameters(text)
+    return ExperimentWindow(
+        number,
+        experiment_id,
+        layer,
+        status,
+        read_time(created_at),
+        read_time(converged_at) if converged_at else None,
+        read_time(max_end_at),
+        parameters.experiments.traffic_split,
+        parameters.fitness,
+    )
+
+
+def _windows() -> Any:
     return Experiments.select(
         Experiments.number,
         Experiments.experiment_id,
@@ -126,6 +131,18 @@ def _window_query() -> Any:
         Experiments.max_end_at,
         Experiments.parameters,
     )
+
+
+def _active_windows(_: Store) -> Any:
+    return _windows().where(Experiments.status << list(_ACTIVE))
+
+
+def _kept_windows(store: Store) -> Any:
+    return store.for_share(_active_windows(store))
+
+
+def _named_windows(store: Store) -> Any:
+    return _windows().where(store.among(Experiments.experiment_id))
 
 
 @dataclass(slots=True)
@@ -226,17 +243,12 @@ class Ledger:
         self.sessions = {i: SessionState(i, *starts[i], MISSING, None) for i in ids}
         if not self._store.writes_alone and self._inserted() == len(ids):
             return
-        query = Sessions.select(*[getattr(Sessions, c) for c in _SESSION_COLUMNS]).where(
-            self._store.among(Sessions.session_id, ids)
-        )
-        known = False
-        for session_id, started_at, cluster, *scores, fitness in self._store.tuples(
-            self._store.for_update(query.order_by(Sessions.session_id))
-        ):
-            session = SessionState(session_id, started_at, cluster, tuple(scores), fitness)
-            session.stored = session.row()
-            self.sessions[session_id] = session
-            known = True
+        known = self._store.often(_locked_sessions, self._store.texts(ids))
+        for row in known:
+            session_id, started_at, cluster, *scores, fitness = row
+            self.sessions[session_id] = SessionState(
+                session_id, read_time(started_at), cluster, tuple(scores), fitness, stored=row
+            )
         if known:
             self._load_reports(ids)
             self._load_assignments(ids)
@@ -325,10 +337,7 @@ class Ledger:
         assignment.stored = True
 
     def _load_reports(self, ids: list[str]) -> None:
-        query = SessionReports.select(
-            SessionReports.session_id, SessionReports.source, SessionReports.report
-        ).where(self._store.among(SessionReports.session_id, ids))
-        for session_id, source, report in self._store.tuples(query):
+        for session_id, source, report in self._store.often(_stored_reports, self._store.texts(ids)):
             self.sessions[session_id].reports[source] = load_json(report)
 
     def _load_assignments(self, ids: list[str]) -> None:
@@ -352,12 +361,26 @@ def _assignment_row(session: SessionState, layer: Layer, assignment: AssignmentS
 
 def stored_assignments(store: Store, ids: Iterable[str]) -> dict[str, dict[Layer, AssignmentState]]:
     """Return the assignments of sessions as the database has them."""
-    query = Assignments.select(
-        *[getattr(Assignments, c) for c in _ASSIGNMENT_COLUMNS if c != "cluster"]
-    ).where(store.among(Assignments.session_id, ids))
     found: defaultdict[str, dict[Layer, AssignmentState]] = defaultdict(dict)
-    for session_id, layer, experiment, variant, hour, assigned_at, *scores, fitness in store.tuples(query):
+    for row in store.often(_assignments, store.texts(ids)):
+        session_id, layer, experiment, variant, hour, assigned_at, _, *scores, fitness = row
         found[session_id][layer] = AssignmentState(
-            experiment, variant, hour, assigned_at, tuple(scores), fitness, stored=True
+            experiment, variant, hour, read_time(assigned_at), tuple(scores), fitness, stored=True
         )
     return found
+
+
+def _locked_sessions(store: Store) -> Any:
+    columns = [getattr(Sessions, name) for name in _SESSION_COLUMNS]
+    query = Sessions.select(*columns).where(store.among(Sessions.session_id))
+    return store.for_update(query.order_by(Sessions.session_id))
+
+
+def _stored_reports(store: Store) -> Any:
+    columns = SessionReports.session_id, SessionReports.source, SessionReports.report
+    return SessionReports.select(*columns).where(store.among(SessionReports.session_id))
+
+
+def _assignments(store: Store) -> Any:
+    columns = [getattr(Assignments, name) for name in _ASSIGNMENT_COLUMNS]
+    return Assignments.select(*columns).where(store.among(Assignments.session_id))

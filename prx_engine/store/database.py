@@ -163,6 +163,19 @@ class Store:
         """Return the rows of a query as tuples."""
         return self.translated(lambda: list(query.tuples().execute(self.database)))
 
+    def often(self, query: Callable[[Store], Any], *parameters: Any) -> list[tuple[Any, ...]]:
+        """Return the rows of a query that is asked very often, as tuples of what the database has.
+
+        Args:
+            query: makes the query; called once, since making SQL of a query takes longer than running it.
+            parameters: values of the query's parameters, as the database has them, in their order.
+        """
+        sql = self._statements.get(query)
+        if sql is None:
+            sql, _ = self.database.get_sql_context().sql(query(self)).query()
+            self._statements[query] = sql
+        return self.translated(lambda: list(self.database.execute_sql(sql, parameters)))
+
     def stream(self, query: Any) -> Iterator[tuple[Any, ...]]:
         """Return the rows of a query as tuples, without holding them all."""
         return iter(query.tuples().execute(self.database).iterator())
@@ -180,11 +193,15 @@ class Store:
         """Whether a write transaction keeps all others from writing, so that no row needs a lock."""
         return not self.postgresql
 
-    def among(self, field: peewee.Field, values: Iterable[str]) -> peewee.Expression:
-        """Return the condition that a field is one of many texts, as one parameter however many there are."""
+    def among(self, field: peewee.Field) -> peewee.Expression:
+        """Return the condition that a field is one of many texts, which are one parameter: ``texts``."""
         if self.postgresql:
-            return field == peewee.SQL("ANY(%s)", [list(values)])
-        return field.in_(peewee.SQL("(SELECT value FROM json_each(?))", [json.dumps(list(values))]))
+            return field == peewee.SQL("ANY(%s)", [[]])
+        return field.in_(peewee.SQL("(SELECT value FROM json_each(?))", [""]))
+
+    def texts(self, values: Iterable[str]) -> object:
+        """Return the parameter that stands for many texts."""
+        return list(values) if self.postgresql else json.dumps(list(values))
 
     def for_update(self, query: Any) -> Any:
         """Lock the rows that a query selects until the transaction ends (SQLite has locked all already)."""

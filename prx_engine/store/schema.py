@@ -28,10 +28,7 @@ class UtcField(peewee.TextField):
 
     def python_value(self, value: str | None) -> datetime | None:
         """Read a time."""
-        try:
-            return None if value is None else datetime.fromisoformat(value)
-        except (TypeError, ValueError):
-            raise damaged("time", value) from None
+        return None if value is None else read_time(value)
 
 
 class JsonField(peewee.TextField):
@@ -51,6 +48,18 @@ class JsonField(peewee.TextField):
 def utc_text(time: datetime) -> str:
     """Return the stored text of a time."""
     return time.astimezone(UTC).isoformat(timespec="microseconds")[:26] + "Z"
+
+
+def read_time(text: str) -> datetime:
+    """Return the time of a stored text.
+
+    Raises:
+        StoreError: if it is damaged.
+    """
+    try:
+        return datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        raise damaged("time", text) from None
 
 
 def load_json(text: str) -> Any:

@@ -176,7 +176,7 @@ def group_sequential_boundaries(information: PerLook, alpha_spent: PerLook, side
     _check_information(information)
     _check_lengths(information, alpha_spent)
     _check_alpha(alpha_spent)
-    looks = tuple((float(i), float(a)) for i, a in zip(information, alpha_spent, strict=True))
+    looks = tuple(zip(map(float, information), map(float, alpha_spent), strict=True))
     sequence = _remembered.start_of(looks, sides)
     new = looks[len(sequence.looks) :]
     for look in new[:-1]:
@@ -300,13 +300,13 @@ def crossing_probabilities(
 
 
 def _check_information(information: PerLook) -> None:
-    previous = 0.0
-    for value in information:
-        if not (previous < value < math.inf):
-            raise ValueError(
-                f"information must be finite, positive and increase, got {value} after {previous}"
-            )
-        previous = value
+    values = np.array([0.0, *information])
+    fine = (values[:-1] < values[1:]) & (values[1:] < math.inf)
+    if not fine.all():
+        k = int(fine.argmin())
+        raise ValueError(
+            f"information must be finite, positive and increase, got {values[k + 1]} after {values[k]}"
+        )
 
 
 def _check_lengths(information: PerLook, other: PerLook) -> None:
@@ -315,13 +315,14 @@ def _check_lengths(information: PerLook, other: PerLook) -> None:
 
 
 def _check_alpha(alpha_spent: PerLook) -> None:
-    previous = 0.0
-    for value in alpha_spent:
-        if not (previous <= value < 1.0):
-            raise ValueError(
-                f"cumulative alpha must lie within [0, 1) and never decrease, got {value} after {previous}"
-            )
-        previous = value
+    values = np.array([0.0, *alpha_spent])
+    fine = (values[:-1] <= values[1:]) & (values[1:] < 1.0)
+    if not fine.all():
+        k = int(fine.argmin())
+        raise ValueError(
+            f"cumulative alpha must lie within [0, 1) and never decrease, got {values[k + 1]} after"
+            f" {values[k]}"
+        )
 
 
 def _farthest_needed(probability: float) -> float:

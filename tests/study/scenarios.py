@@ -20,6 +20,7 @@ from tests.study.worlds import (
 from tests.support.evidence import parameters
 
 _HOURLY = parameters(interval=1)
+_HOURLY_SHORT = parameters(interval=1, duration=48, maximum=192)
 _LIFTS = (-0.08, -0.04, 0.01, 0.02, 0.03, 0.05)
 _A_DAY = (8, 40, 200)
 
@@ -94,6 +95,8 @@ def _special() -> list[Scenario]:
         _null("extended by odd hours while it leads", checks="extended while it leads"),
         _null("Pocock spending", settings=parameters(spending="pocock")),
         _null("planned_share 0.5", settings=parameters(planned_share=0.5)),
+        _null("hourly checks up to day 8, 40 a day", settings=_HOURLY_SHORT),
+        _null("hourly checks up to day 8, 200 a day", settings=_HOURLY_SHORT, a_day=(200, 200)),
         _null("hourly checks, 8 a day", settings=_HOURLY, a_day=(8, 8), runs_share=0.2),
         _null("hourly checks, 40 a day", settings=_HOURLY, runs_share=0.2),
         Scenario(

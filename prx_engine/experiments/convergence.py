@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from prx_engine.clock import HOUR, Clock
 from prx_engine.configuration import ExperimentSettings
+from prx_engine.errors import PrxError
 from prx_engine.experiments.analysis import Analysis, analyse
 from prx_engine.experiments.blocks import attrition, blocks, sample_ratio
 from prx_engine.experiments.catalog import (
@@ -85,13 +86,27 @@ class Convergence:
         """Check every active experiment; those that are not due are only looked over for a mismatch.
 
         Of promoted changes those are in the result that were due.
+
+        Raises:
+            PrxError: what failed first; all that can be checked is checked before.
         """
+        results: list[CheckResult] = []
+        failures: list[PrxError] = []
+
+        def attempt(work: Callable[[], list[CheckResult]]) -> None:
+            try:
+                results.extend(work())
+            except PrxError as error:
+                failures.append(error)
+
         if self._promotes:
             self._promotion.apply_pending(ENGINE)
-        rows = self._catalog.rows(sorted(ACTIVE))
-        results = [self.check(row["experiment_id"]) for row in reversed(rows)]
+        for row in reversed(self._catalog.rows(sorted(ACTIVE))):
+            attempt(lambda row=row: [self.check(row["experiment_id"])])  # type: ignore[misc]
         if self._promotes and self._settings().enabled:
-            results += self._watch.check_all()
+            attempt(self._watch.check_all)
+        if failures:
+            raise failures[0]
         return results
 
     def check(self, experiment_id: str) -> CheckResult:

@@ -7,7 +7,10 @@ import pytest
 from scipy import stats
 
 from prx_engine import Engine
+from prx_engine.errors import StoreError
 from prx_engine.records import CheckResult, Experiment
+from prx_engine.store import Store
+from prx_engine.store.schema import Experiments
 from tests.support.clock import ManualClock
 from tests.support.engines import OpenEngine
 from tests.support.experiments import actions, around, at, feed, feed_both, log, start
@@ -298,6 +301,23 @@ def test_all_active_experiments_are_checked(engine: Engine, clock: ManualClock) 
     engine.cancel(first.experiment_id)
     assert [result.experiment_id for result in engine.check()] == [second.experiment_id]
     assert engine.check(first.experiment_id)[0].reason == "it is cancelled"
+
+
+def test_an_experiment_that_cannot_be_checked_keeps_no_other_from_it(
+    engine: Engine, clock: ManualClock
+) -> None:
+    damaged = engine.create_experiment("L1", "another", hypothesis="another layer")
+    fine = start(engine)
+    clock.set(at(fine, 48))
+    feed_both(engine, fine, 0.70, 0.80, 200, hours=47)
+    store = Store(engine.database)
+    store.execute(
+        Experiments.update(parameters="{").where(Experiments.experiment_id == damaged.experiment_id)
+    )
+    store.close()
+    with pytest.raises(StoreError, match="damaged"):
+        engine.check()
+    assert now(engine, fine).conclusion == "treatment_wins"
 
 
 def test_without_experiments_enabled_no_check_runs(open_engine: OpenEngine, clock: ManualClock) -> None:

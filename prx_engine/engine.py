@@ -56,9 +56,9 @@ if TYPE_CHECKING:
     )
     from prx_engine.scoring.scores import Scorer
     from prx_engine.sessions.assignment import Assigner
-    from prx_engine.sessions.ledger import ExperimentWindows
     from prx_engine.sessions.live import SessionScope
     from prx_engine.sessions.recording import Recorder
+    from prx_engine.sessions.windows import ExperimentWindows
     from prx_engine.telemetry.following import TelemetryFollower
     from prx_engine.telemetry.importing import Target
 
@@ -630,7 +630,7 @@ class Engine:
 
     @lazy
     def _windows(self) -> ExperimentWindows:
-        from prx_engine.sessions.ledger import ExperimentWindows
+        from prx_engine.sessions.windows import ExperimentWindows
 
         return ExperimentWindows(self._store)
 

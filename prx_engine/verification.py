@@ -16,7 +16,7 @@ from prx_engine.fitness.moments import MomentAccumulator, Moments, Scores
 from prx_engine.records import Verification
 from prx_engine.scoring.metrics import Report, combine
 from prx_engine.scoring.scores import Scorer
-from prx_engine.sessions.ledger import ExperimentWindows
+from prx_engine.sessions.windows import ExperimentWindows
 from prx_engine.store import Store
 from prx_engine.store.schema import Assignments, SessionReports, Sessions, load_json
 from prx_engine.store.totals import all_arm_totals, all_hourly_arms, deployment_hours

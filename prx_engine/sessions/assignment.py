@@ -14,11 +14,10 @@ from prx_engine.records import Assignment, Variant
 from prx_engine.scoring.scores import Scorer
 from prx_engine.sessions.ledger import (
     AssignmentState,
-    ExperimentWindow,
-    ExperimentWindows,
     Ledger,
     stored_assignments,
 )
+from prx_engine.sessions.windows import ExperimentWindow, ExperimentWindows
 from prx_engine.store import Store
 from prx_engine.store.schema import Experiments, Sessions, load_json, read_time, utc_text
 

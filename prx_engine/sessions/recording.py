@@ -12,7 +12,8 @@ from prx_engine.errors import InvalidInput, NotFound, PrxError
 from prx_engine.ids import short
 from prx_engine.scoring.metrics import SessionUpdate, refuse_contradiction, replace
 from prx_engine.scoring.scores import Scorer
-from prx_engine.sessions.ledger import ExperimentWindow, ExperimentWindows, Ledger, SessionState
+from prx_engine.sessions.ledger import Ledger, SessionState
+from prx_engine.sessions.windows import ExperimentWindow, ExperimentWindows
 from prx_engine.store import Store
 from prx_engine.text import shown
 

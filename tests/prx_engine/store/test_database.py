@@ -269,6 +269,22 @@ def test_new_rows_are_counted_and_old_ones_left_alone(store: Store) -> None:
     assert rows == [("a", "1"), ("b", "1"), ("c", "2")]
 
 
+def test_a_query_that_is_asked_often_is_made_once(store: Store) -> None:
+    from prx_engine.store.schema import Sessions
+
+    made = []
+
+    def named(store: Store) -> Any:
+        made.append(store)
+        return Sessions.select(Sessions.started_at).where(store.among(Sessions.session_id)).order_by(1)
+
+    store.write(lambda: store.insert_new(Sessions, ("session_id", "started_at"), [("a", "1"), ("'b", "2")]))
+    assert store.often(named, store.texts(["a"])) == [("1",)]
+    assert store.often(named, store.texts(["'b", "a", "c"])) == [("1",), ("2",)]
+    assert store.often(named, store.texts([])) == []
+    assert made == [store]
+
+
 def test_a_removed_database_is_not_written_to(engine: Engine, tmp_path: Path) -> None:
     engine.record("s", tokens=1)
     remove(tmp_path / "prx.db")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,6 +36,20 @@ def test_good_lines_are_recorded(engine: Engine) -> None:
         d for d in DIMENSIONS if d not in ("response_relevance", "user_satisfaction")
     ]
     assert engine.fitness().fitness.sessions == 2
+
+
+@pytest.mark.parametrize("collecting", [True, False])
+def test_the_cycle_collector_is_left_as_it_was(engine: Engine, tmp_path: Path, collecting: bool) -> None:
+    try:
+        (gc.enable if collecting else gc.disable)()
+        engine.import_lines([line("a"), b"{"])
+        assert gc.isenabled() is collecting
+        remove(tmp_path / "prx.db")
+        with pytest.raises(StoreError):
+            engine.import_lines([line("b")])
+        assert gc.isenabled() is collecting
+    finally:
+        gc.enable()
 
 
 def test_bad_lines_are_told_with_their_numbers_and_the_others_taken(engine: Engine) -> None:

@@ -276,7 +276,11 @@ def test_a_query_that_is_asked_often_is_made_once(store: Store) -> None:
 
     def named(store: Store) -> Any:
         made.append(store)
-        return Sessions.select(Sessions.started_at).where(store.among(Sessions.session_id)).order_by(1)
+        return (
+            Sessions.select(Sessions.started_at)
+            .where(store.among(Sessions.session_id))
+            .order_by(Sessions.started_at)
+        )
 
     store.write(lambda: store.insert_new(Sessions, ("session_id", "started_at"), [("a", "1"), ("'b", "2")]))
     assert store.often(named, store.texts(["a"])) == [("1",)]

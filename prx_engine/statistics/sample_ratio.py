@@ -33,8 +33,8 @@ def sample_ratio_bayes_factor(control: int, treatment: int, split: float) -> flo
 
     Beta-binomial marginal likelihood with the prior Beta(100 f, 100 (1 - f)) on the probability of
     treatment, over the likelihood of f itself. Under the split its expectation is 1 at any time, so
-    that it ever reaches b with probability at most 1/b, however often one looks (Ville, 1939). The
-    check itself is that of Fabijan et al. (2019).
+    that it ever reaches b with probability at most 1/b, however often one looks (Ville, 1939; a test of
+    this kind is that of Lindon & Malek, 2022). What such a mismatch means: Fabijan et al. (2019).
 
     Args:
         control: sessions assigned to control.

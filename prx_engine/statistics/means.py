@@ -142,9 +142,10 @@ def t_test(difference: float, variance: float, df: float) -> WelchResult:
 def hall(control: Arm, treatment: Arm, control_scores: Histogram, treatment_scores: Histogram) -> HallResult:
     """Welch's test with the t statistic transformed to remove its skewness.
 
-    g(t) = t + A t²/3 + A² t³/27 + A/6 (Hall, 1992) with A = (κ_T / n_T² - κ_C / n_C²) / V^1.5, κ the third
-    central moments of the scores and V the variance of the difference (Zhou & Dinh, 2005). An arm whose scores are all equal to m
-    is given the variance (max(m, 1 - m) / n)² of the mean, if its own is smaller.
+    g(t) = t + A t²/3 + A² t³/27 + A/6 (Hall, 1992) with A = (κ_T / n_T² - κ_C / n_C²) / V^1.5, κ the
+    third central moments of the scores and V the variance of the difference (Zhou & Dinh, 2005). An arm
+    whose scores are all equal to m is given the variance (max(m, 1 - m) / n)² of the mean, if its own is
+    smaller.
 
     Raises:
         ValueError: if an arm has fewer than 2 sessions.
@@ -195,8 +196,8 @@ def needs_robust(
 ) -> bool:
     """Whether the arms are too skewed or too unequal for Welch's test alone.
 
-    Too skewed: fewer than 355 g² sessions in an arm, g the larger |skewness| (Kohavi et al., 2014,
-    who recommend it for g above 1). Too unequal: one arm smaller than a third of the other.
+    Too skewed: fewer than 355 g² sessions in an arm, g the larger |skewness| (Kohavi et al., 2014, who
+    recommend it for g above 1). Too unequal: one arm smaller than a third of the other.
     """
     smaller, larger = sorted((n_control, n_treatment))
     skewness = max(abs(control_scores.skewness), abs(treatment_scores.skewness))

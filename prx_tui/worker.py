@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 POLL_SECONDS: Final = 1.0
 _FIRST_PAUSE: Final = 1.0
 _BREATH: Final = 0.15
+_FOLLOW_SECONDS: Final = 0.5
 _LONGEST_PAUSE: Final = 5.0
 _LONGEST_CHECK_PAUSE: Final = 300.0
 _HOUSEKEEPING_SECONDS: Final = 600.0
@@ -204,14 +205,16 @@ class Worker:
                 more_to_read, snapshot = self._read_more(reader, snapshot)
             self._failures = 0
             # The first picture comes first: files may have gained much.
+            is_behind = False
             if self._follows and snapshot is not None and snapshot.complete:
-                self._follow(source)
+                is_behind = self._follow(source)
             if snapshot is not None and self._is_check_due(snapshot, engine):
                 self._check(engine)
                 continue
             self._enter("idle")
             # What can wait leaves the screen a moment to paint what could not.
-            self._woken.wait(min(_BREATH, self._poll_seconds) if more_to_read else self._poll_seconds)
+            is_busy = more_to_read or is_behind
+            self._woken.wait(min(_BREATH, self._poll_seconds) if is_busy else self._poll_seconds)
             self._woken.clear()
 
     def _read(self, reader: Reader, view: View, last: Snapshot | None) -> Snapshot:
@@ -234,10 +237,13 @@ class Worker:
         self._report(Read(more))
         return True, more
 
-    def _follow(self, source: _Source) -> None:
-        """Record what the configured sources have gained; the watch tells whether there is news to read."""
+    def _follow(self, source: _Source) -> bool:
+        """Record what the configured sources have gained, for a moment; tell whether there is more.
+
+        The watch tells whether there is news to read.
+        """
         if time.monotonic() < self._follow_not_before:
-            return
+            return False
         is_named = source.is_named()
         if is_named:
             self._enter("importing")
@@ -248,11 +254,12 @@ class Worker:
             pause = self._pause(self._follow_failures, _LONGEST_CHECK_PAUSE)
             self._follow_not_before = time.monotonic() + pause
             self._report(FollowFailed(_words(error), pause))
-            return
+            return False
         rejected = tuple(report.rejected) if report is not None else ()
         if self._follow_failures or rejected:
             self._follow_failures = 0
             self._report(Followed(rejected))
+        return source.is_behind
 
     def _is_check_due(self, snapshot: Snapshot, engine: Engine) -> bool:
         if not self._checks or not snapshot.enabled or self._stopping.is_set():
@@ -316,11 +323,17 @@ class _Source:
         """
         return bool(self._engine.settings.telemetry.sources)
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether the last poll has left something."""
+        return self._follower is not None and self._follower.is_behind
+
     def poll(self, stop: Callable[[], bool]) -> ImportReport:
-        """Record what the files have gained."""
+        """Record what the files have gained, but no longer than a moment if they have gained much."""
         if self._follower is None:
             self._follower = self._engine.follow()
-        return self._follower.poll(stop)
+        end = time.monotonic() + _FOLLOW_SECONDS
+        return self._follower.poll(stop, lambda: time.monotonic() > end)
 
     def close(self) -> None:
         """Close the files that are open."""

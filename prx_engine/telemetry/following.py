@@ -87,18 +87,25 @@ class TelemetryFollower:
         self._open: OrderedDict[str, FileIO] = OrderedDict()
         self._late: dict[str, _Late] = {}
         self._tidied: datetime | None = None
+        self.is_behind = False
+        """Whether the last poll had enough before all was recorded."""
 
-    def poll(self, stop: Callable[[], bool] = lambda: False) -> ImportReport:
+    def poll(
+        self, stop: Callable[[], bool] = lambda: False, enough: Callable[[], bool] = lambda: False
+    ) -> ImportReport:
         """Record what the sources have gained since the last poll, of whatever process.
 
         Args:
             stop: asked between transactions; what is left then is for the next poll.
+            enough: asked behind each transaction; the rest of a file that has lines to go on from is then
+                for the next poll, and ``is_behind`` tells so. Each file gets on by one transaction anyway.
 
         Raises:
             StoreError: if the database fails; what was recorded before stays.
         """
         settings, target = self._settings(), self._target()
-        run = _Run(self, settings, target, stop)
+        run = _Run(self, settings, target, stop, enough)
+        self.is_behind = False
         for source in settings.sources if self._sources is None else self._sources:
             for place in places(source.path, self._base):
                 if stop():
@@ -225,11 +232,13 @@ class _Run:
         settings: TelemetrySettings,
         target: Target,
         stop: Callable[[], bool],
+        enough: Callable[[], bool],
     ) -> None:
         self._follower = follower
         self._settings = settings
         self._target = target
         self._stop = stop
+        self._enough = enough
         self._intake = Intake("", target)
         self.positions = Positions(target.store)
 
@@ -293,6 +302,9 @@ class _Run:
             if not self._commit(stored, after):
                 return False
             stored = position = replace(after, stored=True)
+            if self._enough():
+                self._follower.is_behind = True
+                return False
 
     def _whole(
         self, file: IO[bytes], path: Path, stored: Position, version: str, source: TelemetrySource

@@ -153,6 +153,24 @@ def test_what_the_configured_telemetry_gains_is_recorded(place: OpenPlace, start
     post.next(Read, lambda news: news.snapshot.fitness.fitness.sessions == 2)
 
 
+def test_much_telemetry_at_once_leaves_the_screen_its_news(
+    place: OpenPlace, start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("prx_tui.worker._FOLLOW_SECONDS", -1.0)
+    spot = place("empty")
+    (spot.folder / "config.toml").write_text(SOURCE)
+    (spot.folder / "agent.jsonl").write_bytes(b"".join(_line(number) for number in range(1200)))
+    _, post = start(spot.open, follows=True)
+    counts = set()
+
+    def is_all(news: Read) -> bool:
+        counts.add(news.snapshot.fitness.fitness.sessions)
+        return 1200 in counts
+
+    post.next(Read, is_all)
+    assert counts & {500, 1000}
+
+
 def test_telemetry_that_is_not_wanted_stays_alone(place: OpenPlace, start: Any) -> None:
     spot = place("empty")
     (spot.folder / "config.toml").write_text(SOURCE)
@@ -170,7 +188,7 @@ def test_telemetry_that_fails_backs_off_and_never_stops_the_checks(
     (spot.folder / "config.toml").write_text(SOURCE)
     failing = [True]
 
-    def poll(self: TelemetryFollower, stop: object) -> Any:
+    def poll(self: TelemetryFollower, *asked: object) -> Any:
         if failing[0]:
             raise OSError("[/] no disk")
         return ImportReport(

@@ -236,6 +236,22 @@ def test_a_poll_stops_between_transactions(engine: Engine, log: Path, follower: 
     assert tokens(engine) == 1200
 
 
+def test_a_poll_that_has_enough_leaves_the_rest_of_long_files(
+    engine: Engine, log: Path, open_engine: OpenEngine
+) -> None:
+    other = log.with_name("other.jsonl")
+    append(log, b"".join(call(number) for number in range(1200)))
+    append(other, b"".join(call(number) for number in range(1200, 1210)))
+    follower = open_engine().follow(str(log.parent))
+    recorded = []
+    for _ in range(4):
+        recorded.append(follower.poll(enough=lambda: True).recorded)
+        assert follower.is_behind == (len(recorded) < 4)
+    follower.close()
+    assert recorded == [510, 500, 200, 0]
+    assert tokens(engine) == 1210
+
+
 def test_two_followers_count_once(log: Path, open_engine: OpenEngine) -> None:
     followers = [open_engine().follow(str(log)) for _ in range(2)]
     for number in range(0, 40, 2):

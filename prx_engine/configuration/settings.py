@@ -217,7 +217,8 @@ class PromotionSettings(Settings):
     """Where a promoted change is written."""
 
     target: Text = "config.toml"
-    """TOML file that promoted keys are written to, relative to the configuration folder."""
+    """TOML file that promoted keys are written to, relative to the configuration folder; if it is not stated,
+    the configuration file itself, whatever its name."""
 
     workspace: Text = "workspace"
     """Folder that promoted files are written to, relative to the configuration folder."""

@@ -38,9 +38,11 @@ class Place:
     def of(cls, configuration: Path, settings: PromotionSettings) -> Self:
         """Return the place that a configuration file names on this machine."""
         folder = Path(os.path.abspath(configuration)).parent
+        # Not stated it is the configuration file itself, whatever that is called.
+        target = settings.target if "target" in settings.model_fields_set else configuration.name
         return cls(
             host=this_host(),
-            target=Path(os.path.abspath(folder / Path(settings.target).expanduser())),
+            target=Path(os.path.abspath(folder / Path(target).expanduser())),
             workspace=Path(os.path.abspath(folder / Path(settings.workspace).expanduser())),
         )
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from prx_engine import Engine
@@ -98,3 +100,15 @@ def test_later_promotions_build_on_earlier_ones(engine: Engine, clock: ManualClo
     clock.advance(hours=1)
     assert engine.assign("new")["L2"].config == {"agent.a": 1, "agent.b": 2, "agent.c": 3}
     assert engine.assign("new")["L1"].config == {}
+
+
+def test_what_is_promoted_goes_into_the_configuration_file_whatever_its_name(
+    clock: ManualClock, tmp_path: Path
+) -> None:
+    configuration = tmp_path / "agent.toml"
+    configuration.write_text("[agent]\nx = 1\n")
+    with Engine.open(tmp_path / "prx.db", config=configuration, clock=clock) as engine:
+        experiment = engine.create_experiment("L1", {"config": {"agent.x": 2}}, hypothesis="h")
+        engine.promote(experiment.experiment_id)
+    assert configuration.read_text() == "[agent]\nx = 2\n"
+    assert not (tmp_path / "config.toml").exists()

@@ -106,7 +106,7 @@ class TelemetryFollower:
         settings, target = self._settings(), self._target()
         run = _Run(self, settings, target, stop, enough)
         self.is_behind = False
-        for source in settings.sources if self._sources is None else self._sources:
+        for source in self._present_sources():
             for place in places(source.path, self._base):
                 if stop():
                     return run.report()
@@ -115,6 +115,16 @@ class TelemetryFollower:
         run.settle()
         self._tidy(target)
         return run.report()
+
+    def absent(self) -> list[str]:
+        """Return the sources that no file fits at present."""
+        return [source.path for source in self._present_sources() if not self._is_there(source)]
+
+    def _is_there(self, source: TelemetrySource) -> bool:
+        return any(place.path.exists() for place in places(source.path, self._base))
+
+    def _present_sources(self) -> Sequence[TelemetrySource]:
+        return self._settings().sources if self._sources is None else self._sources
 
     def close(self) -> None:
         """Close the files that are open."""

@@ -190,9 +190,12 @@ def watch(call: Call, interval: float) -> None:
     refuse_fixed_clock("watch")
     if interval < 1:
         raise click.BadParameter("--interval: at least 1 second")
-    with call.engine() as engine, call.stopping() as stop, closing(engine.follow()) as follower:
+    # What it follows may bring the first sessions.
+    with call.engine(create=True) as engine, call.stopping() as stop, closing(engine.follow()) as follower:
         say(f"running the checks of {safe_text(_without_password(engine.database))}; Ctrl-C stops")
         say_if_disabled(engine)
+        for source in follower.absent():
+            say(f"telemetry source {safe_text(source)}: no file fits yet")
         trouble = ""
         pause = interval
         while True:

@@ -67,7 +67,7 @@ def import_files(
       prx evolution import sessions.jsonl
       my-agent --log | prx evolution import -
       prx evolution import ~/.codex/sessions --follow
-      prx evolution import *.jsonl --rejects bad.jsonl
+      prx evolution import *.jsonl --rejects refused.txt
 
     \b
     A native line:
@@ -84,6 +84,8 @@ def import_files(
         return None
     if "-" in files:
         binary_stdin()  # if it is closed nothing is imported, not the half of it
+    if rejects is not None:
+        _refuse_to_overwrite(rejects, files)
     with ExitStack() as stack:
         engine = stack.enter_context(call.engine(create=True))
         saved = stack.enter_context(open(rejects, "wb")) if rejects is not None else None
@@ -138,6 +140,17 @@ def say_followed(report: ImportReport) -> None:
     _say_more(report, "")
 
 
+def _refuse_to_overwrite(rejects: str, files: tuple[str, ...]) -> None:
+    from prx_engine.telemetry.places import places
+
+    for name in files:
+        for place in places(name) if name != "-" else ():
+            if os.path.exists(rejects) and os.path.samefile(place.path, rejects):
+                raise click.UsageError(
+                    f"--rejects: {safe_text(rejects)} is one of the files to import; name another one"
+                )
+
+
 def _imported(
     engine: Engine, files: tuple[str, ...], format_: str, saved: IO[bytes] | None
 ) -> Iterator[tuple[str, ImportReport | str]]:
@@ -158,9 +171,12 @@ def _imported(
         if not found:
             say(f"{name}: no file fits")
             yield name, "no file fits"
-        for place in found:
-            if place.named or has_telemetry(place.path):
-                yield str(place.path), _import(engine, place, format_, refuse)
+        known = [place for place in found if place.named or has_telemetry(place.path)]
+        if found and not known:
+            say(f"{name}: {_count(len(found), 'file')}, none of a known format")
+            yield name, "no file of a known format"
+        for place in known:
+            yield str(place.path), _import(engine, place, format_, refuse)
 
 
 def _import(engine: Engine, place: Place, format_: str, refuse: Refuse) -> ImportReport | str:
@@ -210,6 +226,8 @@ def _moves(progress: Any) -> Callable[[int], None]:
 
 def _say_report(label: str, report: ImportReport) -> None:
     told = f"{label}: {_count(report.lines, 'line')}, {_count(report.sessions, 'session')}"
+    if report.lines and not (report.sessions or report.refused or report.waiting):
+        told += f"; nothing of the format {report.format} tells of a session"
     if report.recorded and report.missing_dimensions:
         told += f"; no data for: {', '.join(report.missing_dimensions)}"
     say(told)

@@ -97,3 +97,33 @@ def test_json_reports_name_the_files_of_a_folder(run: Prx) -> None:
         (folder / f"{name}.jsonl").write_text(json.dumps({"session_id": name, "tokens": 1}) + "\n")
     reports = run.json("import", str(folder))
     assert [report["file"] for report in reports] == [str(folder / "a.jsonl"), str(folder / "b.jsonl")]
+
+
+def test_refused_lines_are_not_saved_over_what_is_imported(run: Prx) -> None:
+    file = run.folder / "sessions.jsonl"
+    file.write_text('{"session_id": "s"}\n')
+    for written in (str(file), f"{run.folder}/./sessions.jsonl"):
+        refused = run("evolution", "import", str(run.folder), "--rejects", written)
+        assert refused.exit_code == 2
+        assert "is one of the files to import" in refused.stderr
+    assert file.read_text() == '{"session_id": "s"}\n'
+
+
+def test_a_folder_without_anything_known_and_a_wrong_format_are_told(run: Prx) -> None:
+    folder = run.folder / "folder"
+    folder.mkdir()
+    (folder / "notes.jsonl").write_text('{"note": 1}\n')
+    assert "1 file, none of a known format" in run("evolution", "import", str(folder)).stderr
+    otlp = run.folder / "otlp.json"
+    otlp.write_bytes(OTLP.lines[0])
+    told = run("evolution", "import", "--format", "claude-code", str(otlp)).stderr
+    assert "nothing of the format claude-code tells of a session" in told
+
+
+def test_watch_begins_without_a_database_and_names_sources_that_are_not_there(run: Prx) -> None:
+    run.now(None)
+    run.config.write_text('[[self_evolution.telemetry.sources]]\npath = "absent/*.jsonl"\n')
+    result = run("evolution", "watch", call=Call(stopping=Rounds().stopping))
+    assert result.exit_code == 0
+    assert "telemetry source absent/*.jsonl: no file fits yet" in result.stderr
+    assert run.database.exists()

@@ -31,7 +31,7 @@ _MOST_ROWS: Final = 60
 _GRID: Final = np.linspace(0.25, 3.0, 12)
 """Lifts, in detectable ones, at which chances are computed; those in between are interpolated."""
 
-_TRAFFIC_STEPS: Final = 12
+_TRAFFIC_STEPS: Final = 40
 _TRAFFIC_TOLERANCE: Final = 0.005
 _MOST_A_DAY: Final = 1e9
 _SURE: Final = 1e-12
@@ -77,6 +77,11 @@ def plan(store: Store, parameters: Parameters, assumed: Assumptions, now: dateti
     _check(assumed)
     measured = None in (assumed.sessions_a_day, assumed.mean, assumed.standard_deviation)
     ground = _completed(assumed, _measured(store, parameters, now) if measured else None)
+    if assumed.lift is not None and ground.mean * (1 + assumed.lift) > 1:
+        raise InvalidInput(
+            f"lift: found {assumed.lift * 100:+.1f} %; a fitness of {ground.mean:.3g} rises by"
+            f" {(1 / ground.mean - 1) * 100:.1f} % at most"
+        )
     outlook = _outlook(parameters, ground, now)
     settings = parameters.experiments
     duration, maximum = settings.default_duration_hours, settings.auto_converge.max_duration_hours
@@ -168,22 +173,34 @@ def _enough(parameters: Parameters, ground: _Ground) -> float | None:
 
 
 def _needed(parameters: Parameters, ground: _Ground, lift: float, now: datetime) -> float | None:
-    """Return the traffic at which a lift is detectable by the planned end.
+    """Return the least traffic at which a lift is detectable by the planned end.
 
-    What is detectable falls with the square root of the traffic, nearly.
+    What is detectable falls with the square root of the traffic, nearly; with too little of it there is no
+    look by then at all.
     """
     settings = parameters.experiments
     a_day = ground.sessions_a_day
     if lift <= settings.min_effect_size or not 0 < settings.traffic_split < 1:
         return None
+    too_little, enough = 0.0, math.inf
     for _ in range(_TRAFFIC_STEPS):
         outlook = _outlook(parameters, _Ground(a_day, ground.mean, ground.standard_deviation), now)
         found = outlook.detectable(settings.default_duration_hours)
+        if found is None or found > lift:
+            too_little = a_day
+        else:
+            enough = a_day
         # Without a look there is no lift to go by.
         factor = 4.0 if found is None else (found / lift) ** 2
+        if (found is not None and abs(factor - 1) < _TRAFFIC_TOLERANCE) or (
+            enough <= too_little * (1 + _TRAFFIC_TOLERANCE)
+        ):
+            return a_day if enough == math.inf else enough
         a_day = min(a_day * factor, _MOST_A_DAY)
-        if found is not None and abs(factor - 1) < _TRAFFIC_TOLERANCE:
-            return a_day
+        if not too_little < a_day < enough:
+            a_day = math.sqrt(too_little * enough)
+        if too_little == _MOST_A_DAY:
+            break
     return None
 
 

@@ -105,3 +105,18 @@ def test_an_arm_without_traffic_never_has_a_look(run: Prx) -> None:
 
 def test_a_lift_is_a_share_or_a_percentage(run: Prx) -> None:
     assert "write it as 3% or 0.03" in run.refused("plan", *GROUND, "--lift", "much", code=2)
+
+
+@pytest.mark.parametrize("a_day", ["5", "80", "3000"])
+def test_a_large_lift_needs_as_many_sessions_as_a_look_does(run: Prx, a_day: str) -> None:
+    spread = ("--mean", "0.6", "--sd", "0.18", "--sessions-a-day", a_day)
+    for lift in ("15%", "30%", "60%"):
+        # A look takes 100 sessions in each arm, within the 7 days that are planned.
+        assert run.json("plan", *spread, "--lift", lift)["sessions_a_day_needed"] == pytest.approx(
+            200 / 7, rel=0.02
+        )
+
+
+def test_a_lift_beyond_the_best_fitness_is_refused(run: Prx) -> None:
+    text = run.refused("plan", "--mean", "0.72", "--sd", "0.18", "--sessions-a-day", "80", "--lift", "3")
+    assert "lift: found +300.0 %; a fitness of 0.72 rises by 38.9 % at most" in text

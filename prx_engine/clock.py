@@ -87,11 +87,14 @@ def as_utc(time: datetime, name: str) -> datetime:
     """Return an aware time in UTC.
 
     Raises:
-        InvalidInput: if the time has no offset, naming the value as ``name``.
+        InvalidInput: if the time has no offset or is none of the calendar's, naming the value as ``name``.
     """
     if time.tzinfo is None:
         raise InvalidInput(f"{name}: {time.isoformat()} has no time zone; give one, UTC for instance")
-    return time.astimezone(UTC)
+    try:
+        return time.astimezone(UTC)
+    except OverflowError:
+        raise InvalidInput(f"{name}: {time.isoformat()} is out of the calendar in UTC") from None
 
 
 def clock_hour(time: datetime) -> int:

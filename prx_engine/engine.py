@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, get_args
 
 from pydantic import ValidationError
 
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
 StatusFilter = Status | Literal["active", "all"]
 
 _LONGEST_HISTORY_DAYS: Final = 3660
+_MOST_ROWS: Final = 10**9
 
 
 class Engine:
@@ -192,19 +193,20 @@ class Engine:
 
         Args:
             session_id: the agent's own name of the session.
-            on_error: ``default`` answers "no experiment" when the database cannot be used, instead
-                of raising: the agent runs on, uncounted.
+            on_error: ``default`` answers "no experiment" instead of raising, whatever is wrong: the agent
+                runs on, uncounted.
 
         Raises:
             InvalidInput: if the session id is empty or too long.
-            StoreError, ConfigurationError: unless ``on_error`` is ``default``.
+            StoreError, ConfigurationError: if the database cannot be used.
         """
         from prx_engine.records import Assignment
         from prx_engine.scoring.metrics import SessionUpdate
 
-        identifier = SessionUpdate.of({"session_id": session_id}).session_id
+        if on_error not in ("raise", "default"):
+            raise InvalidInput(f"on_error: found {shown(on_error)}; allowed: raise, default")
         try:
-            return self._assigner.assign(identifier)
+            return self._assigner.assign(SessionUpdate.of({"session_id": session_id}).session_id)
         except Exception:  # whatever it is: an agent that asks like this wants to run on
             if on_error == "raise":
                 raise
@@ -373,7 +375,8 @@ class Engine:
         longest = settings.experiments.auto_converge.max_duration_hours
         if duration_hours is not None and duration_hours > longest:
             raise InvalidInput(
-                f"duration_hours: found {duration_hours}; allowed: at most {longest}, max_duration_hours"
+                f"duration_hours: found {duration_hours}; allowed: at most {longest}, the setting"
+                " experiments.auto_converge.max_duration_hours"
             )
         if layer not in LAYERS:
             raise InvalidInput(f"layer: found {shown(layer)}; allowed: {', '.join(LAYERS)}")
@@ -405,7 +408,14 @@ class Engine:
             status: one status, ``active`` or ``all``.
             layer: only this layer's.
             limit: at most so many.
+
+        Raises:
+            InvalidInput: if there is no such status or layer.
         """
+        if layer is not None and layer not in LAYERS:
+            raise InvalidInput(f"layer: found {shown(layer)}; allowed: {', '.join(LAYERS)}")
+        if limit is not None and not 0 <= limit <= _MOST_ROWS:
+            raise InvalidInput(f"limit: found {limit}; allowed: 0 to {_MOST_ROWS}")
 
         def work() -> list[Experiment]:
             return self._catalog.records(self._catalog.rows(_statuses(status), layer, limit))
@@ -476,6 +486,8 @@ class Engine:
 
     def trend(self, experiment_id: str, points: int = 120) -> list[TrendPoint]:
         """Return the cumulative fitness of both arms over time, at up to ``points`` moments."""
+        if points < 1:
+            raise InvalidInput(f"points: found {points}; allowed: 1 or more")
         return self._store.read(lambda: trend(self._store, self._catalog.row(experiment_id), points))
 
     def events(self, experiment_id: str | None = None, limit: int | None = None) -> list[Event]:
@@ -708,6 +720,9 @@ def _user() -> str:
 def _statuses(status: StatusFilter) -> Sequence[Status] | None:
     if status == "all":
         return None
+    if status != "active" and status not in get_args(Status):
+        allowed = ", ".join(("active", "all", *get_args(Status)))
+        raise InvalidInput(f"status: found {shown(status)}; allowed: {allowed}")
     return sorted(ACTIVE) if status == "active" else [status]
 
 

@@ -105,6 +105,10 @@ def _of_layer(told: Sequence[tuple[int, SessionUpdate]], layer: Layer | None) ->
         raise InvalidInput("no line states a variant: there is nothing to compare")
     if layer is None and len(stated) > 1:
         raise InvalidInput(f"the lines are about {', '.join(sorted(map(str, stated)))}: name the layer")
+    if layer is not None and not any(update.layer in (None, layer) for _, update in told if update.variant):
+        raise InvalidInput(
+            f"no line states a variant of {layer}; they are of {', '.join(sorted(map(str, stated)))}"
+        )
     chosen = {
         update.session_id
         for _, update in told

@@ -20,6 +20,11 @@ def shown_place(path: object) -> str:
     return shown(str(path), _LONGEST_PLACE)
 
 
+def storable(text: str) -> str:
+    """Return a text with what no database holds, NUL and half surrogate pairs, replaced by U+FFFD."""
+    return "".join("\ufffd" if c == "\0" or "\ud800" <= c <= "\udfff" else c for c in text)
+
+
 def nearest(name: str, candidates: Iterable[str]) -> str | None:
     """Return the candidate that was probably meant, if one is close."""
     import difflib  # only a mistake needs it; this module is on the way to everything

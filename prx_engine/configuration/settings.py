@@ -169,7 +169,9 @@ class Weights(Settings):
     def _sum_is_one(self) -> Self:
         total = math.fsum(self.as_tuple())
         if abs(total - 1) > WEIGHT_SUM_TOLERANCE:
-            raise _cross_field("", found=f"a sum of {total:.12g}", allowed=SUM_OF_ONE.text)
+            raise _cross_field(
+                "", found=f"a sum of {total:.12g}", allowed=f"{SUM_OF_ONE.text}; set them as one table"
+            )
         return self
 
 

@@ -131,7 +131,7 @@ class Convergence:
         if not self._claim(row, owner):
             return _result(row, "busy", "another process is checking it")
         try:
-            analysis, losses = self._store.read(lambda: self._analysed(row, due[-1]))
+            analysis, _, losses = self._store.read(lambda: self._analysed(row, due[-1]))
             result = self._written(row, owner, analysis, losses)
         finally:
             self._release(row, owner)
@@ -152,7 +152,7 @@ class Convergence:
         # Never a whole number, so that no scheduled hour is cut off from the data of this moment.
         hours = max((now - row["created_at"]) / HOUR, 0.0) + 1e-9
 
-        analysis, _ = self._store.read(lambda: self._analysed(row, hours))
+        analysis, ratio, losses = self._store.read(lambda: self._analysed(row, hours))
         look = analysis.look
         return Preview(
             experiment_id=row["experiment_id"],
@@ -161,8 +161,8 @@ class Convergence:
             comparison=analysis.comparison,
             alpha_threshold=look.alpha_threshold if look else None,
             significant=look is not None and look.significant,
-            conclusion=analysis.decision.conclusion
-            or ("treatment_wins" if analysis.decision.blocked_win else None),
+            conclusion=analysis.decision.conclusion,
+            blocked_by=blocks(mismatch=ratio.mismatch, suspicious_attrition=losses.suspicious),
             reason=analysis.decision.reason,
         )
 
@@ -176,11 +176,11 @@ class Convergence:
             attrition(arms_between(self._store, row["number"], 0, old_enough)),
         )
 
-    def _analysed(self, row: Row, hours: float) -> tuple[Analysis, Attrition]:
+    def _analysed(self, row: Row, hours: float) -> tuple[Analysis, SampleRatio, Attrition]:
         ratio, losses = self.losses(row)
         blocked = bool(blocks(mismatch=ratio.mismatch, suspicious_attrition=losses.suspicious))
         evidence = StoredEvidence(self._store, row["number"])
-        return analyse(stored_subject(self._catalog, row, blocked=blocked), evidence, hours), losses
+        return analyse(stored_subject(self._catalog, row, blocked=blocked), evidence, hours), ratio, losses
 
     def _written(self, row: Row, owner: str, analysis: Analysis, losses: Attrition) -> CheckResult:
         """Write what a check found, unless the experiment has changed meanwhile."""

@@ -24,7 +24,7 @@ from prx_engine.store import Store
 from prx_engine.store.pinned import load_parameters
 from prx_engine.store.schema import Events, Experiments
 from prx_engine.store.totals import arm_totals
-from prx_engine.text import shown
+from prx_engine.text import shown, storable
 
 if TYPE_CHECKING:
     from prx_engine.promotion import Base
@@ -156,8 +156,8 @@ class Lifecycle:
             self.require_active(row, "extend")
             created, settings = row["created_at"], load_parameters(row["parameters"]).experiments
             extra = settings.default_duration_hours if hours is None else hours
-            if extra < 1:
-                raise InvalidInput(f"hours: found {extra}; allowed: 1 or more")
+            if type(extra) is not int or extra < 1:
+                raise InvalidInput(f"hours: found {shown(extra)}; allowed: a whole number from 1 on")
             start = max(whole_hours(created, row["planned_end_at"]), hours_rounded_up(created, now))
             maximum = whole_hours(created, row["max_end_at"])
             if start + extra > maximum:
@@ -310,9 +310,9 @@ class Lifecycle:
             Events.insert(
                 experiment=number,
                 at=self._clock.now(),
-                actor=actor,
+                actor=storable(actor),
                 action=action,
-                reason=reason,
+                reason=storable(reason or ""),
                 before=dict(before),
                 after=dict(after),
             )

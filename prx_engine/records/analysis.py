@@ -7,8 +7,16 @@ from typing import Literal
 from pydantic import Field
 
 from prx_engine.dimensions import Dimension, Layer, VariantName
-from prx_engine.records.base import Conclusion, DecidingTest, Real, Record, Time
-from prx_engine.records.experiments import Attrition, Change, Event, Experiment, Interval, Look, SampleRatio
+from prx_engine.records.base import Block, Conclusion, DecidingTest, Real, Record, Time
+from prx_engine.records.experiments import (
+    Attrition,
+    Change,
+    Event,
+    Experiment,
+    Interval,
+    Look,
+    SampleRatio,
+)
 
 
 class DimensionComparison(Record):
@@ -142,6 +150,7 @@ class Preview(Record):
         comparison: None while there is nothing to compare.
         alpha_threshold: level that a look held now would have to reach.
         conclusion: what the engine would conclude if this were a scheduled look; None if it would go on.
+        blocked_by: what forbids it to conclude that treatment wins.
         reason: why, in words.
     """
 
@@ -152,6 +161,7 @@ class Preview(Record):
     alpha_threshold: float | None
     significant: bool
     conclusion: Conclusion | None
+    blocked_by: list[Block]
     reason: str
 
 

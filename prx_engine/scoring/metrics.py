@@ -24,7 +24,7 @@ Report = dict[str, Any]
 
 
 def _listed(value: object) -> object:
-    return [value] if type(value) in (int, float) else value
+    return [value] if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
 def _time(value: object) -> object:

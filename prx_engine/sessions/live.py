@@ -207,6 +207,9 @@ class SessionScope:
 
             return cast(Callable[P, R], call_async)
 
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise TypeError("a generator runs after its call is over; use a with block inside of it")
+
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             with self._of_call(args, kwargs):
@@ -232,7 +235,10 @@ class SessionScope:
 
     def _leave(self) -> LiveSession:
         session, token = self._entered.pop()
-        _current.reset(token)
+        try:
+            _current.reset(token)
+        except ValueError:  # left in another context than entered in, as web frameworks do with generators
+            _current.set(None)
         return session
 
 

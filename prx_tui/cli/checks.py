@@ -100,6 +100,8 @@ def _put_preview(result: Preview) -> None:
     put(styled(f"Preview of {result.experiment_id} at {moment(result.at)} UTC", bold=True))
     verdict = words(result.conclusion) if result.conclusion else "it would go on"
     fields = [("If this were a check", f"{verdict}: {safe_text(result.reason)}")]
+    if result.blocked_by:
+        fields.append(("Treatment cannot win", ", ".join(words(block) for block in result.blocked_by)))
     if result.missing:
         fields.append(("Missing for a look", "; ".join(safe_text(item) for item in result.missing)))
     found = result.comparison

@@ -37,7 +37,7 @@ def prx(context: click.Context, call: Call) -> int:
       prx evolution experiments              list those that are active
       prx evolution assign s-17 --layer L2   which variant does this session get?
 
-    Exit codes: 0 done, 1 refused or failed (one line on stderr says why), 2 wrong usage.
+    Exit codes: 0 done, 1 refused or failed (one line on stderr says why), 2 wrong usage, 130 interrupted.
     """
     if context.invoked_subcommand is not None:
         return 0

@@ -140,14 +140,19 @@ def settings_of(pairs: Sequence[str]) -> dict[str, Any]:
     """Return the configuration of a treatment from KEY=VALUE pairs.
 
     Raises:
-        click.BadParameter: if a pair has no key, or a key comes twice.
+        click.BadParameter: if a pair has no key, a key comes twice, or a value is nothing to be set.
     """
     settings: dict[str, Any] = {}
     for key, text in _split(pairs, "KEY=VALUE"):
         if key in settings:
             raise click.BadParameter(f"{shown(key)} is set twice")
         value = toml_value(text)
-        settings[key] = value if _is_plain(value) else text
+        if not _is_plain(value) or (value == text and text.strip()[:1] in ("[", "{", "'", '"')):
+            raise click.BadParameter(
+                f"{shown(key)}: found {shown(text)}; allowed: a text, number, truth value, list or table of"
+                f" TOML; a text that looks like something else stands in quotes: {shown(key)}='\"…\"'"
+            )
+        settings[key] = value
     return settings
 
 

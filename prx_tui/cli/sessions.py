@@ -47,7 +47,12 @@ _TEXTS: Final = {
 @click.command
 @common_options
 @click.argument("session")
-@click.option("--layer", type=LAYER, help="Print one word for this layer: control, treatment or default.")
+@click.option(
+    "--layer",
+    type=LAYER,
+    help="Print one word for this layer: control, treatment or default. The session is assigned in the other"
+    " layers all the same.",
+)
 @pass_call
 def assign(call: Call, session: str, layer: Layer | None) -> None:
     """Tell which variant a session runs, the same for ever after.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from prx_engine.records import Comparison, Preview
-from prx_tui.formatting import half_up, moment, p_value, percent
+from prx_tui.formatting import half_up, moment, p_value, percent, words
 from prx_tui.text import safe_text
 from prx_tui.view.experiments import interval_words
 from prx_tui.view.spans import Line, Span, line
@@ -13,6 +13,9 @@ from prx_tui.view.status import conclusion_words
 def preview_lines(preview: Preview) -> list[Line]:
     """Return a preview as lines: what it would mean first, then the figures."""
     lines = [line(Span(_meaning(preview), "strong")), line(safe_text(preview.reason, 400))]
+    if preview.blocked_by:
+        blocks = ", ".join(words(block) for block in preview.blocked_by)
+        lines.append(line("Treatment cannot win: ", Span(blocks, "attention")))
     if preview.missing:
         lines.append(line("Missing for a look: ", safe_text("; ".join(preview.missing), 600)))
     if preview.comparison is not None:

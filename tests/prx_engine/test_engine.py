@@ -325,3 +325,20 @@ def test_a_watch_notices_what_others_write(engine: Engine, open_engine: OpenEngi
     assert watch.changed()
     assert not watch.changed()
     watch.close()
+
+
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        ({"status": "bogus"}, "status: found bogus; allowed: active, all, running"),
+        ({"status": None}, "status: found None"),
+        ({"layer": "L9"}, "layer: found L9; allowed: L1, L2, L3"),
+        ({"limit": -1}, "limit: found -1"),
+        ({"limit": 10**30}, "limit: found 10"),
+    ],
+)
+def test_what_is_no_filter_of_experiments_is_refused(
+    open_engine: OpenEngine, question: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(InvalidInput, match=told):
+        open_engine().experiments(**question)

@@ -120,6 +120,8 @@ def test_later_lines_of_a_session_belong_to_its_start() -> None:
 def test_experiments_of_several_layers_are_told_apart() -> None:
     lines = stream(days=2)
     other = [{**line, "session_id": f"o{i}", "layer": "L1"} for i, line in enumerate(stream(days=1))]
+    with pytest.raises(InvalidInput, match="no line states a variant of L3; they are of L1, L2"):
+        replay(raw(lines + other), SETTINGS, layer="L3")
     with pytest.raises(InvalidInput, match="L1, L2: name the layer"):
         replay(raw(lines + other), SETTINGS)
     found = replay(raw(lines + other), SETTINGS, layer="L1")

@@ -79,7 +79,8 @@ def test_allowed_values_are_told_from_the_constraints(key: str, allowed: str) ->
          "experiments.auto_converge.max_duration_hours: found 100; "
          "allowed: at least default_duration_hours, which is 168"),
         ({"fitness": {"weights": {"task_completion": 0.3}}},
-         "fitness.weights: found a sum of 1.05; allowed: the six weights together 1.0"),
+         "fitness.weights: found a sum of 1.05;"
+         " allowed: the six weights together 1.0; set them as one table"),
         ({"experiments": {"min_sampel_size": 3}},
          "experiments.min_sampel_size: no such key; did you mean min_sample_size?"),
         ({"promotion": {"zzz": 3}}, "promotion.zzz: no such key; allowed: target, workspace"),

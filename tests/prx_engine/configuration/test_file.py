@@ -129,7 +129,7 @@ class TestLoad:
              "at most auto_converge.max_duration_hours, which is 720"),
             ("x = 1\n[self_evolution.fitness.weights]\ntask_completion = 0.5\n",
              ":2: self_evolution.fitness.weights: found a sum of 1.25; "
-             "allowed: the six weights together 1.0"),
+             "allowed: the six weights together 1.0; set them as one table"),
             ("a = 1\nb = \n", ":2: Invalid value"),
             ("a = 1\na = 2\n", ":2: Cannot overwrite a value"),
             ("a = 1\n\nb = [1,\n", ":3: Invalid value"),

@@ -664,6 +664,14 @@ def test_a_mismatch_is_noticed_between_looks_and_stays(engine: Engine, clock: Ma
     assert now(engine, experiment).verdict == "treatment_wins"
 
 
+def test_a_preview_of_a_blocked_win_does_not_announce_it(engine: Engine, clock: ManualClock) -> None:
+    experiment = mismatched(engine, clock)
+    preview = engine.preview(experiment.experiment_id)
+    assert preview.significant
+    assert (preview.conclusion, preview.blocked_by) == (None, ["sample_ratio_mismatch"])
+    assert preview.reason.startswith("treatment would have won but for a block")
+
+
 def test_an_operator_promotes_what_is_blocked(engine: Engine, clock: ManualClock) -> None:
     experiment = mismatched(engine, clock)
     check(engine, clock, experiment, 48)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -180,11 +181,18 @@ def test_past_the_maximum_nothing_is_left(engine: Engine, clock: ManualClock) ->
         engine.extend(experiment.experiment_id, 1)
 
 
-@pytest.mark.parametrize("hours", [0, -5])
-def test_an_extension_goes_forward(engine: Engine, hours: int) -> None:
+@pytest.mark.parametrize("hours", [0, -5, 1.5, True, float("nan"), "5"])
+def test_an_extension_goes_forward_by_whole_hours(engine: Engine, hours: Any) -> None:
     experiment = start(engine)
-    with pytest.raises(InvalidInput, match=f"hours: found {hours}; allowed: 1 or more"):
+    with pytest.raises(InvalidInput, match=f"hours: found {hours}; allowed: a whole number from 1 on"):
         engine.extend(experiment.experiment_id, hours)
+
+
+@pytest.mark.parametrize("verb", ["cancel", "reject", "promote", "extend"])
+def test_a_reason_that_no_database_holds_is_kept_as_far_as_it_can_be(engine: Engine, verb: str) -> None:
+    experiment = start(engine)
+    getattr(engine, verb)(experiment.experiment_id, reason="a\0b\udcff")
+    assert "a\ufffdb\ufffd" in [event.reason for event in engine.events()]
 
 
 # What is not possible

@@ -8,6 +8,7 @@ import math
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -289,3 +290,8 @@ def test_within_a_source_later_fields_replace_earlier_ones() -> None:
         "scores": {"task_completion": 0.4, "memory_precision": 0.2},
     }
     assert replace(earlier, {"scores": {"task_completion": 0.5}})["scores"] == {"task_completion": 0.5}
+
+
+def test_numbers_of_other_libraries_are_numbers() -> None:
+    update = SessionUpdate.of({"session_id": "s", "relevance": np.float64(0.5)})
+    assert update.report == {"relevance": [0.5]}

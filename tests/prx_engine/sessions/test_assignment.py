@@ -218,15 +218,6 @@ def test_after_a_cancel_new_sessions_get_the_default_and_running_ones_keep_their
     assert engine.assign("new")["L2"].reason == "started_before"
 
 
-@pytest.mark.parametrize("session", ["", "x" * 513, "a\0b", "\ud800"])
-@pytest.mark.parametrize("on_error", ["raise", "default"])
-def test_a_session_id_that_is_none_is_a_mistake_of_the_caller(
-    engine: Engine, session: str, on_error: Any
-) -> None:
-    with pytest.raises(InvalidInput, match="session_id: found"):
-        engine.assign(session, on_error=on_error)
-
-
 @pytest.mark.parametrize("damage", ["removed", "garbage", "emptied", "locked"])
 def test_an_agent_runs_on_when_the_database_fails(
     impatient: None, engine: Engine, tmp_path: Path, damage: str
@@ -261,3 +252,16 @@ def test_a_settled_session_is_answered_without_writing(engine: Engine) -> None:
     assert engine.assign("s")["L2"].reason == "persisted"
     assert not watch.changed()
     watch.close()
+
+
+@pytest.mark.parametrize("session", ["", None, "s" * 513, "a\0b", "\ud800", 5])
+def test_an_agent_that_wants_to_run_on_gets_defaults_whatever_it_asks(engine: Engine, session: Any) -> None:
+    answers = engine.assign(session, on_error="default")
+    assert {answer.reason for answer in answers.values()} == {"error"}
+    with pytest.raises(InvalidInput, match="session_id: found"):
+        engine.assign(session)
+
+
+def test_what_to_do_on_an_error_is_checked(engine: Engine) -> None:
+    with pytest.raises(InvalidInput, match="on_error: found ignore; allowed: raise, default"):
+        engine.assign("s", on_error="ignore")  # type: ignore[arg-type]

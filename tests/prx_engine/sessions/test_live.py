@@ -3,7 +3,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextvars import copy_context
 from typing import Any
 
 import pytest
@@ -223,3 +224,28 @@ async def test_async_agents_use_it_alike(engine: Engine) -> None:
     assert {name: report["tokens"] for name, report in found.items()} == {
         f"{kind}-{number}": number for kind in ("call", "block") for number in range(1, 9)
     }
+
+
+def test_a_session_may_be_left_in_another_context_than_it_was_entered_in(engine: Engine) -> None:
+    def dependency() -> Iterator[None]:
+        with engine.session("s") as session:
+            session.tokens(5)
+            yield
+
+    steps = dependency()
+    copy_context().run(next, steps)
+    copy_context().run(next, steps, None)
+    assert current_session() is None
+    assert metrics(engine) == {"s": {"tokens": 5}}
+
+
+def test_a_generator_is_refused_as_a_session(engine: Engine) -> None:
+    def stream() -> Iterator[int]:
+        yield 1
+
+    async def stream_async() -> AsyncIterator[int]:
+        yield 1
+
+    for function in (stream, stream_async):
+        with pytest.raises(TypeError, match="use a with block inside of it"):
+            engine.session()(function)

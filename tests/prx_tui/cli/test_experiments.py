@@ -144,6 +144,10 @@ def test_a_proposal_that_cannot_be_read_is_one_line(run: Prx) -> None:
             ("--layer", "L2", "--hypothesis", "h", "--treatment", "t", "--set", "x=1", "--set", "x=2"),
             "x is set twice",
         ),
+        *(
+            (("--layer", "L2", "--hypothesis", "h", "--treatment", "t", "--set", f"x={value}"), "in quotes")
+            for value in ("nan", "inf", "2026-01-01", "[1", "{a")
+        ),
     ],
 )
 def test_wrong_usage_of_create(run: Prx, options: tuple[str, ...], told: str) -> None:

@@ -26,6 +26,7 @@ from prx_engine.telemetry.places import Place, has_telemetry, places
 from prx_engine.telemetry.positions import Position, Positions, identity_of
 from prx_engine.telemetry.reading import LONGEST_LINE, is_document, kind_of, numbered
 from prx_engine.telemetry.registry import FileReader
+from prx_engine.text import storable
 
 _CHUNK_LINES: Final = 500
 _CHUNK_BYTES: Final = 4 * 1024 * 1024
@@ -145,7 +146,7 @@ class TelemetryFollower:
             return
         if (
             not place.named
-            and not run.positions.of_file(identity, str(path)).stored
+            and not run.positions.of_file(identity, _text(path)).stored
             and not has_telemetry(path)
         ):
             self._foreign[path] = version
@@ -164,7 +165,7 @@ class TelemetryFollower:
         if before == identity:
             return
         self._current[path] = identity
-        earlier = [before] if before else run.positions.earlier(str(path), identity)
+        earlier = [before] if before else run.positions.earlier(_text(path), identity)
         since = [self._absent.pop(path)] if path in self._absent else []
         if not identity:
             self._absent[path] = time.time_ns()
@@ -254,7 +255,7 @@ class _Run:
 
     def refuse(self, path: Path, problem: str) -> None:
         """Report a file."""
-        self._intake.rename(str(path))
+        self._intake.rename(_text(path))
         self._intake.refuse(0, InvalidInput(problem))
         self._intake.record()
 
@@ -285,8 +286,8 @@ class _Run:
             source: the source that it is of.
             followed: under which path it is followed, if that is another one.
         """
-        self._intake.rename(str(path))
-        stored = self.positions.of_file(identity, str(followed or path))
+        self._intake.rename(_text(path))
+        stored = self.positions.of_file(identity, _text(followed or path))
         # A buffer of its own: one that outlives the poll would hide that the file was written anew.
         file = BufferedReader(opened)
         try:
@@ -339,6 +340,11 @@ class _Run:
     def _commit(self, before: Position, after: Position) -> bool:
         now = self._target.clock.now()
         return self._intake.record(lambda: self.positions.advance(before, after, now))
+
+
+def _text(path: Path) -> str:
+    """Return a path as a database can hold it: names of files may be no text at all."""
+    return storable(str(path))
 
 
 def _version(path: Path, status: os.stat_result) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from pydantic import ValidationError
+
 from prx_engine.configuration import TelemetrySettings, TelemetrySource
 from prx_engine.errors import InvalidInput
 from prx_engine.telemetry import values
@@ -92,4 +94,7 @@ def source(path: str, name: str) -> TelemetrySource:
     """
     if name not in FORMAT_NAMES:
         raise InvalidInput(f"format: found {shown(name)}; allowed: {', '.join(FORMAT_NAMES)}")
-    return TelemetrySource.model_validate({"path": path, "format": name})
+    try:
+        return TelemetrySource.model_validate({"path": path, "format": name})
+    except ValidationError:
+        raise InvalidInput(f"path: {shown(path)} cannot be followed by its name; name its folder") from None

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from prx_engine import Engine
+from prx_engine.errors import InvalidInput
 from prx_engine.telemetry.following import TelemetryFollower
 from tests.support.clock import ManualClock
 from tests.support.engines import OpenEngine
@@ -225,6 +226,21 @@ def test_the_sources_of_the_configuration_are_followed(open_engine: OpenEngine, 
     (tmp_path / "config.toml").write_text('[[self_evolution.telemetry.sources]]\npath = "*.jsonl"\n')
     assert follower.poll().recorded == 1
     follower.close()
+
+
+def test_a_file_whose_name_is_no_text_is_followed_with_the_others_of_its_folder(
+    engine: Engine, log: Path, open_engine: OpenEngine
+) -> None:
+    odd = log.with_name(os.fsdecode(b"odd\xff.jsonl"))
+    append(log, call(1))
+    append(odd, call(2))
+    follower = open_engine().follow(str(log.parent))
+    assert follower.poll().recorded == 2
+    append(odd, call(3))
+    assert follower.poll().recorded == 1
+    follower.close()
+    with pytest.raises(InvalidInput, match="name its folder"):
+        engine.follow(str(odd))
 
 
 def test_a_poll_stops_between_transactions(engine: Engine, log: Path, follower: TelemetryFollower) -> None:

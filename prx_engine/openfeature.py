@@ -152,7 +152,7 @@ class PrxProvider(AbstractProvider):
             raise FlagNotFoundError(f"no layer {flag_key!r}; the layers are {', '.join(LAYERS)}")
         assignment = self._engine.assign(_session(context), on_error="default")[flag_key]
         if assignment.reason == "error":
-            raise GeneralError("the database of the experiments cannot be used")
+            raise GeneralError("the database of the experiments cannot be used, or the session id is none")
         if assignment.variant is None:
             promoted = isinstance(default, Mapping) and assignment.config
             return FlagResolutionDetails(promoted or default, reason=Reason.DEFAULT)

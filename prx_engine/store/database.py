@@ -21,6 +21,8 @@ from prx_engine.text import shown, shown_place
 T = TypeVar("T")
 
 BUSY_TIMEOUT_SECONDS: Final = 30.0
+RESTART_SECONDS: Final = 5.0
+"""How long a server that was there may be away: as long as it takes to restart it."""
 _SQLITE_PRAGMAS: Final = {"journal_mode": "wal", "foreign_keys": 1, "synchronous": "full"}
 _POSTGRESQL_SCHEMES: Final = ("postgresql://", "postgres://")
 _RETRIED_SQLSTATES: Final = frozenset({"40001", "40P01", "55P03"})
@@ -63,6 +65,10 @@ def connect(url: str) -> peewee.Database:
     return peewee.SqliteDatabase(str(sqlite_path(url)), pragmas=_SQLITE_PRAGMAS, timeout=BUSY_TIMEOUT_SECONDS)
 
 
+class _Disconnected(StoreError):
+    """The server has closed the connection, or takes none."""
+
+
 class Store:
     """The database of one deployment; safe to share between threads and across a fork.
 
@@ -84,12 +90,14 @@ class Store:
         self._pid = os.getpid()
         self._database = connect(url)
         self._statements: dict[object, str] = {}
+        self._reached = False
         try:
             # Switching a new file to WAL fails at once while another process does the same: no timeout helps.
             self._retried(self._migrate)
         except BaseException:
             self.close()
             raise
+        self._reached = True
 
     @property
     def name(self) -> str:
@@ -137,8 +145,9 @@ class Store:
     def write(self, work: Callable[[], T]) -> T:
         """Run ``work`` in one write transaction and return its result.
 
-        ``work`` may run more than once: it is repeated when the database is busy or two
-        transactions have deadlocked, for at most BUSY_TIMEOUT_SECONDS.
+        ``work`` may run more than once: it is repeated when the database is busy, two transactions
+        have deadlocked or the server has closed the connection, for at most BUSY_TIMEOUT_SECONDS. It may
+        even have been committed before, if the connection was lost just then.
 
         Raises:
             StoreBusy: if the database stays busy.
@@ -157,11 +166,11 @@ class Store:
 
     def rows(self, query: Any) -> list[dict[str, Any]]:
         """Return the rows of a query as dictionaries."""
-        return self.translated(lambda: list(query.dicts().execute(self.database)))
+        return self._asked(lambda: list(query.dicts().execute(self.database)))
 
     def tuples(self, query: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a query as tuples."""
-        return self.translated(lambda: list(query.tuples().execute(self.database)))
+        return self._asked(lambda: list(query.tuples().execute(self.database)))
 
     def often(self, query: Callable[[Store], Any], *parameters: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a query that is asked very often, as tuples of what the database has.
@@ -174,7 +183,7 @@ class Store:
         if sql is None:
             sql, _ = self.database.get_sql_context().sql(query(self)).query()
             self._statements[query] = sql
-        return self.translated(lambda: list(self.database.execute_sql(sql, parameters)))
+        return self._asked(lambda: list(self.database.execute_sql(sql, parameters)))
 
     def stream(self, query: Any) -> Iterator[tuple[Any, ...]]:
         """Return the rows of a query as tuples, without holding them all."""
@@ -186,7 +195,7 @@ class Store:
 
     def execute(self, query: Any) -> Any:
         """Run an insert, update or delete; return the new key or the number of rows touched."""
-        return self.translated(lambda: query.execute(self.database))
+        return self._asked(lambda: query.execute(self.database))
 
     @property
     def writes_alone(self) -> bool:
@@ -251,7 +260,7 @@ class Store:
                 f" ON CONFLICT ({', '.join(keys)}) DO " + (f"UPDATE SET {changes}" if changes else "NOTHING")
             )
             self._statements[key] = sql
-        return self.translated(lambda: self._executed(sql, rows))
+        return self._asked(lambda: self._executed(sql, rows))
 
     def _executed(self, sql: str, rows: Iterable[Sequence[Any]]) -> int:
         cursor = self.database.cursor()
@@ -281,14 +290,29 @@ class Store:
     def _migrate(self) -> None:
         migrations.migrate(self)
 
+    def _asked(self, question: Callable[[], T]) -> T:
+        """Run one statement, repeated like a transaction if it is not part of one."""
+        return self.translated(question) if self.database.in_transaction() else self._retried(question)
+
     def _retried(self, transaction: Callable[[], T]) -> T:
-        deadline = time.monotonic() + BUSY_TIMEOUT_SECONDS
+        started = time.monotonic()
+        deadline = started + BUSY_TIMEOUT_SECONDS
+        # A server that was never there is named at once: it is the wrong one, or nobody has started it.
+        away_until = started + RESTART_SECONDS if self._reached else started
         pause = 0.005
         while True:
             try:
                 return self.translated(transaction)
             except StoreBusy:
                 if time.monotonic() > deadline:
+                    raise
+            except _Disconnected:
+                now = time.monotonic()
+                lost = not self.database.is_closed()
+                if lost:
+                    self.database.close()
+                    away_until = now + RESTART_SECONDS
+                if now > (deadline if lost else away_until):
                     raise
             time.sleep(pause * random.uniform(0.5, 1.5))
             pause = min(pause * 2, 0.5)
@@ -314,6 +338,8 @@ class Store:
         where = self.name
         if isinstance(error, peewee.ImproperlyConfigured):
             return StoreError(f"{where}: needs a driver; pip install 'prx-experiments[postgres]'")
+        if self._is_disconnected():
+            return _Disconnected(f"{where}: {message}")
         if isinstance(error, peewee.IntegrityError):
             return KeyTaken(f"{where}: {message}")
         if _sqlstate(error) in _RETRIED_SQLSTATES or "database is locked" in message:
@@ -325,6 +351,12 @@ class Store:
         if "disk is full" in message or "No space" in message:
             return StoreError(f"{where}: the disk is full; nothing was written")
         return StoreError(f"{where}: {message}")
+
+    def _is_disconnected(self) -> bool:
+        """Tell whether this thread could not connect, or has noticed that its connection is lost."""
+        if not self.postgresql:
+            return False
+        return self.database.is_closed() or bool(self.database.connection().closed)
 
 
 def _key_columns(model: type[peewee.Model]) -> tuple[str, ...]:

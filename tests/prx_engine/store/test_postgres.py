@@ -1,0 +1,113 @@
+"""What a PostgreSQL server does that a file does not: it goes away, comes back, and runs writers at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from prx_engine import Engine
+from prx_engine.errors import StoreError
+from prx_engine.store import Store
+from prx_engine.store.schema import Sessions
+from tests.support.engines import OpenEngine
+from tests.support.postgres import PostgresServer, PostgresUnavailable, running_server, terminate
+
+COLUMNS = ("session_id", "started_at")
+
+
+@pytest.fixture
+def deployment(postgres_url: str, open_engine: OpenEngine) -> Engine:
+    return open_engine(postgres_url)
+
+
+@pytest.fixture
+def store(postgres_url: str) -> Iterator[Store]:
+    store = Store(postgres_url)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def own_server() -> Iterator[PostgresServer]:
+    """A server that the test may stop."""
+    try:
+        with running_server() as server:
+            yield server
+    except PostgresUnavailable as error:
+        pytest.skip(f"PostgreSQL tests skipped: {error}")
+
+
+def add(store: Store, name: str) -> int:
+    return store.insert_new(Sessions, COLUMNS, [(name, "2026-06-01T00:00:00.000000Z")])
+
+
+def names(store: Store) -> list[str]:
+    return sorted(name for (name,) in store.tuples(Sessions.select(Sessions.session_id)))
+
+
+def test_a_transaction_is_repeated_on_a_new_connection(deployment: Engine) -> None:
+    terminate(deployment.database)
+    deployment.record("s", thumbs_up=1)
+    terminate(deployment.database)
+    assert deployment.assign("t", on_error="default")["L1"].reason != "error"
+    terminate(deployment.database)
+    assert deployment.verify().sessions == 2
+
+
+def test_a_connection_may_be_lost_anywhere_in_a_transaction(store: Store) -> None:
+    attempts = []
+
+    def work() -> int:
+        attempts.append(1)
+        if len(attempts) == 1:
+            terminate(store.url)
+        added = add(store, "s")
+        if len(attempts) == 2:
+            terminate(store.url)
+        elif len(attempts) == 3:
+            terminate(store.url)
+            raise ValueError("the work fails while nothing can be undone")
+        return added
+
+    assert store.write(work) == 1
+    assert (len(attempts), names(store)) == (4, ["s"])
+
+
+def test_single_questions_and_watches_get_a_new_connection(deployment: Engine) -> None:
+    watch = deployment.watch()
+    watch.changed()
+    terminate(deployment.database)
+    assert sum(deployment.counts().values()) == 0
+    terminate(deployment.database)
+    assert deployment.snapshots() == []
+    terminate(deployment.database)
+    assert not watch.changed()
+    watch.close()
+
+
+def test_a_server_may_restart(own_server: PostgresServer) -> None:
+    with own_server.database() as url:
+        store = Store(url)
+        store.write(lambda: add(store, "before"))
+        own_server.restart(seconds_away=1)
+        store.write(lambda: add(store, "after"))
+        assert names(store) == ["after", "before"]
+        store.close()
+
+
+def test_a_server_that_stays_away_is_named_soon(
+    own_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("prx_engine.store.database.RESTART_SECONDS", 0.5)
+    store = Store(own_server.url())
+    own_server.restart(seconds_away=4)
+    began = time.monotonic()
+    with pytest.raises(StoreError) as caught:
+        store.write(lambda: add(store, "s"))
+    with pytest.raises(StoreError):
+        names(store)
+    assert time.monotonic() - began < 10
+    assert "\n" not in str(caught.value)
+    store.close()

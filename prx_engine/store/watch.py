@@ -63,4 +63,4 @@ class ChangeWatch:
 
 
 def _snapshot(_: Store) -> Any:
-    return peewee.Select([], [peewee.SQL("pg_snapshot_xmax(pg_current_snapshot())::text")])
+    return peewee.Select([], [peewee.SQL("pg_current_snapshot()::text")])

@@ -9,7 +9,7 @@ import pytest
 
 from prx_engine import Engine
 from prx_engine.errors import StoreError
-from prx_engine.store import Store
+from prx_engine.store import ChangeWatch, Store
 from prx_engine.store.schema import Sessions
 from tests.support.engines import OpenEngine
 from tests.support.postgres import PostgresServer, PostgresUnavailable, running_server, terminate
@@ -111,3 +111,19 @@ def test_a_server_that_stays_away_is_named_soon(
     assert time.monotonic() - began < 10
     assert "\n" not in str(caught.value)
     store.close()
+
+
+def test_a_commit_is_noticed_when_a_later_transaction_has_ended_before(store: Store) -> None:
+    import psycopg
+
+    watch = ChangeWatch(store)
+    with psycopg.connect(store.url) as older, psycopg.connect(store.url) as later:
+        insert = "INSERT INTO sessions (session_id, started_at) VALUES (%s, '')"
+        older.execute(insert, ("older",))
+        later.execute(insert, ("later",))
+        later.commit()
+        watch.changed()
+        assert not watch.changed()
+        older.commit()
+        assert watch.changed()
+    watch.close()

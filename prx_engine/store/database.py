@@ -16,6 +16,7 @@ import peewee
 
 from prx_engine.errors import KeyTaken, PrxError, StoreBusy, StoreError
 from prx_engine.store import migrations
+from prx_engine.store.locks import Lock
 from prx_engine.text import shown, shown_place
 
 T = TypeVar("T")
@@ -216,9 +217,11 @@ class Store:
         """Lock the rows that a query selects until the transaction ends (SQLite has locked all already)."""
         return query.for_update() if self.postgresql else query
 
-    def for_share(self, query: Any) -> Any:
-        """Keep others from changing the rows that a query selects until the transaction ends."""
-        return query.for_update("FOR SHARE") if self.postgresql else query
+    def hold(self, lock: Lock, *, shared: bool = False) -> None:
+        """Wait for a lock and keep it until the transaction ends (SQLite has locked all already)."""
+        if self.postgresql:
+            statement = f"SELECT pg_advisory_xact_lock{'_shared' if shared else ''}(%s)"
+            self.translated(lambda: self.database.execute_sql(statement, (int(lock),)))
 
     def insert_new(
         self, model: type[peewee.Model], columns: Sequence[str], rows: Iterable[Sequence[Any]]

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 import peewee
 
 from prx_engine.errors import NewerSchema
+from prx_engine.store.locks import Lock
 from prx_engine.store.schema import SCHEMA_VERSION, TABLES, SchemaInfo
 
 if TYPE_CHECKING:
     from prx_engine.store.database import Store
-
-_ADVISORY_LOCK: Final = 0x707278
 
 MIGRATIONS: Final[dict[int, Callable[[Store], None]]] = {}
 """Version → the step that leads from it to the next one."""
@@ -44,8 +43,7 @@ def migrate(store: Store) -> None:
 
 
 def _migrate_locked(store: Store) -> None:
-    if store.postgresql:
-        store.database.execute_sql("SELECT pg_advisory_xact_lock(%s)", (_ADVISORY_LOCK,))
+    store.hold(Lock.SCHEMA)
     version = _version(store)
     if version is None:
         for model in TABLES:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import pytest
 
@@ -127,3 +130,38 @@ def test_a_commit_is_noticed_when_a_later_transaction_has_ended_before(store: St
         older.commit()
         assert watch.changed()
     watch.close()
+
+
+def test_an_operator_gets_a_turn_among_busy_writers(deployment: Engine) -> None:
+    experiments = [
+        deployment.create_experiment(layer, "t", hypothesis="h").experiment_id for layer in ("L1", "L2")
+    ]
+    ended = threading.Event()
+
+    def write(worker: int) -> None:
+        try:
+            for i in itertools.count():
+                if ended.is_set():
+                    return
+                deployment.assign(f"{worker}-{i}")
+                deployment.record(f"{worker}-{i}", thumbs_up=1)
+        finally:
+            deployment.close()
+
+    def operate() -> None:
+        try:
+            deployment.extend(experiments[0], hours=1)
+            deployment.cancel(experiments[1], "enough")
+        finally:
+            deployment.close()
+
+    with ThreadPoolExecutor(13) as pool:
+        writers = [pool.submit(write, worker) for worker in range(12)]
+        time.sleep(1)
+        operator = pool.submit(operate)
+        done, _ = wait([operator], timeout=5)
+        ended.set()
+        for future in (*writers, operator):
+            future.result()
+    assert done == {operator}
+    assert deployment.verify().problems == []

@@ -13,4 +13,5 @@ class Lock(IntEnum):
     """
 
     SCHEMA = 0x707278
+    NAMING = 0x707279
     EXPERIMENTS = 0x70727A

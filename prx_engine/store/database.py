@@ -62,7 +62,9 @@ def sqlite_path(url: str) -> Path:
 def connect(url: str) -> peewee.Database:
     """Return the peewee database for a name, not yet connected."""
     if is_postgresql(url):
-        return peewee.PostgresqlDatabase("postgresql://" + url.split("://", 1)[1], prefer_psycopg3=True)
+        return peewee.PostgresqlDatabase(
+            "postgresql://" + url.split("://", 1)[1], prefer_psycopg3=True, encoding="UTF8"
+        )
     return peewee.SqliteDatabase(str(sqlite_path(url)), pragmas=_SQLITE_PRAGMAS, timeout=BUSY_TIMEOUT_SECONDS)
 
 
@@ -291,6 +293,13 @@ class Store:
             database.close()
 
     def _migrate(self) -> None:
+        if self.postgresql:
+            encoding = self.database.connection().info.parameter_status("server_encoding")
+            if encoding != "UTF8":
+                raise StoreError(
+                    f"{self.name}: its encoding is {encoding}, which lacks characters; create it with"
+                    " ENCODING 'UTF8'"
+                )
         migrations.migrate(self)
 
     def _asked(self, question: Callable[[], T]) -> T:
@@ -324,7 +333,7 @@ class Store:
         """Run an action on the database, with the driver's errors told as StoreError, in one line."""
         try:
             return action()
-        except (peewee.PeeweeException, sqlite3.Error, UnicodeDecodeError) as error:
+        except (peewee.PeeweeException, sqlite3.Error, UnicodeError) as error:
             raise self._explained(error) from error
         except PrxError:
             raise
@@ -343,6 +352,8 @@ class Store:
             return StoreError(f"{where}: needs a driver; pip install 'prx-experiments[postgres]'")
         if self._is_disconnected():
             return _Disconnected(f"{where}: {message}")
+        if isinstance(error, UnicodeEncodeError):
+            return StoreError(f"{where}: a text cannot be written as UTF-8: {message}")
         if isinstance(error, peewee.IntegrityError):
             return KeyTaken(f"{where}: {message}")
         if _sqlstate(error) in _RETRIED_SQLSTATES or "database is locked" in message:

@@ -50,10 +50,10 @@ class PostgresServer:
         return f"postgresql://prx@127.0.0.1:{self._port}/{database}"
 
     @contextlib.contextmanager
-    def database(self) -> Iterator[str]:
+    def database(self, options: str = "") -> Iterator[str]:
         """A new empty database as its URL, dropped afterwards even if connections to it are still open."""
         name = f"test_{uuid4().hex}"
-        self._execute(f"CREATE DATABASE {name}")
+        self._execute(f"CREATE DATABASE {name} {options}")
         try:
             yield self.url(name)
         finally:

@@ -165,3 +165,30 @@ def test_an_operator_gets_a_turn_among_busy_writers(deployment: Engine) -> None:
             future.result()
     assert done == {operator}
     assert deployment.verify().problems == []
+
+
+def test_the_encoding_of_clients_is_of_no_importance(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
+    store = Store(postgres_url)
+    store.write(lambda: add(store, "会话"))
+    assert names(store) == ["会话"]
+    store.close()
+
+
+def test_a_database_of_another_encoding_is_refused(postgres_server: PostgresServer) -> None:
+    with (
+        postgres_server.database("ENCODING 'LATIN1' TEMPLATE template0") as url,
+        pytest.raises(StoreError, match=r"its encoding is LATIN1, .*create it with ENCODING 'UTF8'"),
+    ):
+        Store(url)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def test_half_a_character_is_refused(
+    kind: str, request: pytest.FixtureRequest, open_engine: OpenEngine
+) -> None:
+    engine = open_engine(request.getfixturevalue("postgres_url") if kind == "postgresql" else None)
+    with pytest.raises(StoreError, match="a text cannot be written as UTF-8"):
+        engine._store.write(lambda: add(engine._store, "\ud800"))

@@ -26,6 +26,8 @@ RESTART_SECONDS: Final = 5.0
 """How long a server that was there may be away: as long as it takes to restart it."""
 _SQLITE_PRAGMAS: Final = {"journal_mode": "wal", "foreign_keys": 1, "synchronous": "full"}
 _POSTGRESQL_SCHEMES: Final = ("postgresql://", "postgres://")
+_LONGEST_MESSAGE: Final = 300
+"""The reason why there is no connection stands at the end, after its address."""
 _RETRIED_SQLSTATES: Final = frozenset({"40001", "40P01", "55P03"})
 
 _abandoned: Final[list[object]] = []
@@ -346,7 +348,7 @@ class Store:
         error = _first_failure(error)
         if isinstance(error, StoreError):
             return error
-        message = shown(str(error).strip().split("\n")[0])
+        message = shown(str(error).strip().split("\n")[0], _LONGEST_MESSAGE)
         where = self.name
         if isinstance(error, peewee.ImproperlyConfigured):
             return StoreError(f"{where}: needs a driver; pip install 'prx-experiments[postgres]'")

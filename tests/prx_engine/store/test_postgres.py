@@ -192,3 +192,12 @@ def test_half_a_character_is_refused(
     engine = open_engine(request.getfixturevalue("postgres_url") if kind == "postgresql" else None)
     with pytest.raises(StoreError, match="a text cannot be written as UTF-8"):
         engine._store.write(lambda: add(engine._store, "\ud800"))
+
+
+def test_the_reason_why_there_is_no_connection_is_shown(postgres_server: PostgresServer) -> None:
+    with pytest.raises(StoreError, match=r': FATAL:  database "none" does not exist$'):
+        Store(postgres_server.url("none"))
+    socket = f"/tmp/{'long' * 20}"
+    with pytest.raises(StoreError, match=r"failed: No such file or directory$") as caught:
+        Store(f"postgresql:///db?host={socket}")
+    assert str(caught.value).isprintable()

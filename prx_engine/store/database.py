@@ -17,6 +17,7 @@ import peewee
 from prx_engine.errors import KeyTaken, PrxError, StoreBusy, StoreError
 from prx_engine.store import migrations
 from prx_engine.store.locks import Lock
+from prx_engine.store.urls import is_postgresql, libpq_url, without_password
 from prx_engine.text import shown, shown_place
 
 T = TypeVar("T")
@@ -25,7 +26,6 @@ BUSY_TIMEOUT_SECONDS: Final = 30.0
 RESTART_SECONDS: Final = 5.0
 """How long a server that was there may be away: as long as it takes to restart it."""
 _SQLITE_PRAGMAS: Final = {"journal_mode": "wal", "foreign_keys": 1, "synchronous": "full"}
-_POSTGRESQL_SCHEMES: Final = ("postgresql://", "postgres://")
 _LONGEST_MESSAGE: Final = 300
 """The reason why there is no connection stands at the end, after its address."""
 _RETRIED_SQLSTATES: Final = frozenset({"40001", "40P01", "55P03"})
@@ -41,11 +41,6 @@ def default_database() -> str:
     return str(user_data_path("openprx", appauthor=False) / "experiments.db")
 
 
-def is_postgresql(url: str) -> bool:
-    """Tell whether a database name means a PostgreSQL server."""
-    return url.startswith(_POSTGRESQL_SCHEMES)
-
-
 def sqlite_path(url: str) -> Path:
     """Return the file that a SQLite database name means.
 
@@ -56,17 +51,20 @@ def sqlite_path(url: str) -> Path:
         return Path(url.removeprefix("sqlite:///")).expanduser()
     if "://" in url:
         raise StoreError(
-            f"database {shown(url)}: unknown scheme; give a path, sqlite:///PATH or postgresql://…"
+            f"database {shown(without_password(url))}: unknown scheme;"
+            " give a path, sqlite:///PATH or postgresql://…"
         )
     return Path(url).expanduser()
 
 
 def connect(url: str) -> peewee.Database:
-    """Return the peewee database for a name, not yet connected."""
+    """Return the peewee database for a name, not yet connected.
+
+    Raises:
+        StoreError: if it is no name of a database.
+    """
     if is_postgresql(url):
-        return peewee.PostgresqlDatabase(
-            "postgresql://" + url.split("://", 1)[1], prefer_psycopg3=True, encoding="UTF8"
-        )
+        return peewee.PostgresqlDatabase(libpq_url(url), prefer_psycopg3=True, encoding="UTF8")
     return peewee.SqliteDatabase(str(sqlite_path(url)), pragmas=_SQLITE_PRAGMAS, timeout=BUSY_TIMEOUT_SECONDS)
 
 
@@ -107,7 +105,7 @@ class Store:
     @property
     def name(self) -> str:
         """The database as messages name it."""
-        return f"database {shown_place(_without_password(self.url))}"
+        return f"database {shown_place(without_password(self.url))}"
 
     @property
     def database(self) -> peewee.Database:
@@ -393,13 +391,6 @@ def _sqlstate(error: BaseException | None) -> str | None:
             return str(state)
         error = error.__cause__ or error.__context__
     return None
-
-
-def _without_password(url: str) -> str:
-    from urllib.parse import urlsplit
-
-    parts = urlsplit(url)
-    return url.replace(f":{parts.password}@", ":***@") if "://" in url and parts.password else url
 
 
 def _file_identity(path: Path) -> tuple[int, int]:

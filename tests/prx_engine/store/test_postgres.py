@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+import random
 import threading
 import time
 from collections.abc import Iterator
@@ -201,3 +203,18 @@ def test_the_reason_why_there_is_no_connection_is_shown(postgres_server: Postgre
     with pytest.raises(StoreError, match=r"failed: No such file or directory$") as caught:
         Store(f"postgresql:///db?host={socket}")
     assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("character", ["é", "会", "😀"])
+def test_the_longest_names_are_stored_and_longer_ones_refused_alone(
+    deployment: Engine, character: str
+) -> None:
+    # Of characters at random, since those of one kind are compressed.
+    longest = random.Random(1).choices([chr(ord(character) + i) for i in range(64)], k=512)
+    fitting = "".join(longest)[: 1000 // len(character.encode())]
+    lines = [
+        json.dumps({"session_id": name, "source": name, "cluster": name, "thumbs_up": 1}).encode()
+        for name in (fitting, "".join(longest), "s")
+    ]
+    report = deployment.import_lines(lines)
+    assert (report.recorded, report.refused) == (2, 1)

@@ -96,7 +96,7 @@ class Store:
         self._reached = False
         try:
             # Switching a new file to WAL fails at once while another process does the same: no timeout helps.
-            self._retried(self._migrate)
+            self._retried(lambda: self._migrate(create=create))
         except BaseException:
             self.close()
             raise
@@ -292,7 +292,7 @@ class Store:
         if lost and not database.is_closed():
             database.close()
 
-    def _migrate(self) -> None:
+    def _migrate(self, *, create: bool) -> None:
         if self.postgresql:
             encoding = self.database.connection().info.parameter_status("server_encoding")
             if encoding != "UTF8":
@@ -300,7 +300,7 @@ class Store:
                     f"{self.name}: its encoding is {encoding}, which lacks characters; create it with"
                     " ENCODING 'UTF8'"
                 )
-        migrations.migrate(self)
+        migrations.migrate(self, create=create)
 
     def _asked(self, question: Callable[[], T]) -> T:
         """Run one statement, repeated like a transaction if it is not part of one."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import peewee
 
-from prx_engine.errors import NewerSchema
+from prx_engine.errors import NewerSchema, StoreError
 from prx_engine.store.locks import Lock
 from prx_engine.store.schema import SCHEMA_VERSION, TABLES, SchemaInfo
 
@@ -31,14 +31,20 @@ class _PostgresqlSchema(peewee.SchemaManager):
         self.database.execute_sql(statement.removesuffix(" WITHOUT ROWID"), parameters)
 
 
-def migrate(store: Store) -> None:
-    """Bring the database to this release's schema; make it if it is empty.
+def migrate(store: Store, *, create: bool) -> None:
+    """Bring the database to this release's schema; make it if it is empty and ``create``.
 
     Raises:
+        StoreError: if it is empty, unless ``create``.
         NewerSchema: if a newer release has written it.
     """
-    if _version(store) == SCHEMA_VERSION:
+    version = _version(store)
+    if version == SCHEMA_VERSION:
         return
+    if version is None and not create:
+        raise StoreError(
+            f"no experiments in {store.name}; creating an experiment or recording a session makes them"
+        )
     store.write(lambda: _migrate_locked(store))
 
 

@@ -17,7 +17,7 @@ import peewee
 from prx_engine.errors import KeyTaken, PrxError, StoreBusy, StoreError
 from prx_engine.store import migrations
 from prx_engine.store.locks import Lock
-from prx_engine.store.urls import is_postgresql, libpq_url, without_password
+from prx_engine.store.urls import is_almost_postgresql, is_postgresql, libpq_url, without_password
 from prx_engine.text import shown, shown_place
 
 T = TypeVar("T")
@@ -45,7 +45,7 @@ def sqlite_path(url: str) -> Path:
     """Return the file that a SQLite database name means.
 
     Raises:
-        StoreError: if the name has another scheme.
+        StoreError: if the name has another scheme, or none that is right.
     """
     if url.startswith("sqlite:///"):
         return Path(url.removeprefix("sqlite:///")).expanduser()
@@ -53,6 +53,10 @@ def sqlite_path(url: str) -> Path:
         raise StoreError(
             f"database {shown(without_password(url))}: unknown scheme;"
             " give a path, sqlite:///PATH or postgresql://…"
+        )
+    if is_almost_postgresql(url):
+        raise StoreError(
+            "database: no path and no URL; write it as postgresql://USER:PASSWORD@HOST:PORT/NAME"
         )
     return Path(url).expanduser()
 

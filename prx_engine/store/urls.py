@@ -18,6 +18,7 @@ _URL: Final = re.compile(
 )
 """Splits a URL where libpq does, but has no @ or / where a password that was not quoted would put them."""
 
+_ALMOST: Final = re.compile(r"postgres(ql)?:|(.*\s)?password\s*=", re.DOTALL | re.IGNORECASE)
 _PARAMETER: Final = re.compile("([^?&=]+)(=[^&]*)?")
 _SECRETS: Final = ("pass", "key", "secret")
 
@@ -25,6 +26,11 @@ _SECRETS: Final = ("pass", "key", "secret")
 def is_postgresql(url: str) -> bool:
     """Tell whether a database name means a PostgreSQL server."""
     return url.startswith(_POSTGRESQL_SCHEMES)
+
+
+def is_almost_postgresql(name: str) -> bool:
+    """Tell whether a name that is no URL was meant for PostgreSQL, and may have a password in it."""
+    return "://" not in name and _ALMOST.match(name) is not None
 
 
 def without_password(url: str) -> str:

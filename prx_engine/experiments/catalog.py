@@ -22,7 +22,7 @@ from prx_engine.fitness.group import counting, fitness_score
 from prx_engine.ids import SHORT_LENGTH
 from prx_engine.records import ACTIVE, Event, Experiment, FitnessScore, Look, Status, Window
 from prx_engine.statistics.relative import lift
-from prx_engine.store import Store
+from prx_engine.store import Lock, Store
 from prx_engine.store.pinned import load_parameters
 from prx_engine.store.schema import Events, Experiments, Looks, Snapshots, damaged, load_json
 from prx_engine.store.totals import arm_totals
@@ -111,6 +111,7 @@ class Catalog:
         Raises:
             NotFound, Ambiguous: as ``row``.
         """
+        self._store.hold(Lock.EXPERIMENTS)
         number = self.row(experiment_id)["number"]
         query = self._store.for_update(Experiments.select().where(Experiments.number == number))
         (row,) = self._store.rows(query)

@@ -16,6 +16,8 @@ from prx_engine.text import nearest, shown
 
 _LARGEST_COUNT: Final = 10**15
 _LONGEST_NAME: Final = 512
+_LONGEST_NAME_BYTES: Final = 1000
+"""PostgreSQL indexes no row of more than 2704 bytes, and the key of a report is two names."""
 _WHOLE_AND_PART: Final = (("tool_calls", "tool_calls_succeeded"), ("tasks", "tasks_succeeded"))
 _WITHOUT_NUL: Final = r"^[^\x00]*$"
 
@@ -139,12 +141,24 @@ def _update(line: SessionLine) -> SessionUpdate:
     session_id, started_at = take("session_id"), take("started_at", None)
     layer, experiment_id, variant = take("layer", None), take("experiment_id", None), take("variant", None)
     cluster, source = take("cluster", None), take("source", "native")
+    for name in (session_id, source, cluster, experiment_id):
+        if name and not name.isascii():
+            _refuse_long(session_id=session_id, source=source, cluster=cluster, experiment_id=experiment_id)
     if variant is None and (layer or experiment_id):
         raise InvalidInput("variant: missing beside layer or experiment_id; state it, or neither")
     if variant is not None and not (layer or experiment_id):
         raise InvalidInput("layer: missing beside variant; state layer or experiment_id")
     report = {name: value for name, value in fields.items() if value or value == 0}
     return SessionUpdate(session_id, report, started_at, layer, experiment_id, variant, cluster, source)
+
+
+def _refuse_long(**names: str | None) -> None:
+    for field, name in names.items():
+        if name and len(name.encode()) > _LONGEST_NAME_BYTES:
+            found = shown(repr(name[:100]))
+            raise InvalidInput(
+                f"{field}: found {found}; allowed: at most {_LONGEST_NAME_BYTES} bytes of UTF-8"
+            )
 
 
 def _one_line(error: ValidationError) -> str:

@@ -12,7 +12,7 @@ from prx_engine.configuration import FitnessSettings
 from prx_engine.dimensions import Layer
 from prx_engine.records import ACTIVE, Status
 from prx_engine.scoring.scores import Scorer
-from prx_engine.store import Store
+from prx_engine.store import Lock, Store
 from prx_engine.store.pinned import load_parameters
 from prx_engine.store.schema import Experiments, read_time
 
@@ -61,7 +61,10 @@ class ExperimentWindows:
 
     def active(self, *, lock: bool = False) -> dict[Layer, ExperimentWindow]:
         """Return the active experiment of each layer that has one, kept as it is if ``lock``."""
-        rows = self._store.often(_kept_windows if lock else _active_windows, *_ACTIVE)
+        if lock:
+            # Not the rows: writers of sessions would go on sharing them past one who waits to change them.
+            self._store.hold(Lock.EXPERIMENTS, shared=True)
+        rows = self._store.often(_active_windows, *_ACTIVE)
         return {window.layer: window for window in map(_window, rows)}
 
     def by_id(self, experiment_ids: Collection[str]) -> dict[str, ExperimentWindow]:
@@ -109,10 +112,6 @@ def _windows() -> Any:
 
 def _active_windows(_: Store) -> Any:
     return _windows().where(Experiments.status << list(_ACTIVE))
-
-
-def _kept_windows(store: Store) -> Any:
-    return store.for_share(_active_windows(store))
 
 
 def _named_windows(store: Store) -> Any:

@@ -16,13 +16,18 @@ import peewee
 
 from prx_engine.errors import KeyTaken, PrxError, StoreBusy, StoreError
 from prx_engine.store import migrations
+from prx_engine.store.locks import Lock
+from prx_engine.store.urls import is_almost_postgresql, is_postgresql, libpq_url, without_password
 from prx_engine.text import shown, shown_place
 
 T = TypeVar("T")
 
 BUSY_TIMEOUT_SECONDS: Final = 30.0
+RESTART_SECONDS: Final = 5.0
+"""How long a server that was there may be away: as long as it takes to restart it."""
 _SQLITE_PRAGMAS: Final = {"journal_mode": "wal", "foreign_keys": 1, "synchronous": "full"}
-_POSTGRESQL_SCHEMES: Final = ("postgresql://", "postgres://")
+_LONGEST_MESSAGE: Final = 300
+"""The reason why there is no connection stands at the end, after its address."""
 _RETRIED_SQLSTATES: Final = frozenset({"40001", "40P01", "55P03"})
 
 _abandoned: Final[list[object]] = []
@@ -36,31 +41,39 @@ def default_database() -> str:
     return str(user_data_path("openprx", appauthor=False) / "experiments.db")
 
 
-def is_postgresql(url: str) -> bool:
-    """Tell whether a database name means a PostgreSQL server."""
-    return url.startswith(_POSTGRESQL_SCHEMES)
-
-
 def sqlite_path(url: str) -> Path:
     """Return the file that a SQLite database name means.
 
     Raises:
-        StoreError: if the name has another scheme.
+        StoreError: if the name has another scheme, or none that is right.
     """
     if url.startswith("sqlite:///"):
         return Path(url.removeprefix("sqlite:///")).expanduser()
     if "://" in url:
         raise StoreError(
-            f"database {shown(url)}: unknown scheme; give a path, sqlite:///PATH or postgresql://…"
+            f"database {shown(without_password(url))}: unknown scheme;"
+            " give a path, sqlite:///PATH or postgresql://…"
+        )
+    if is_almost_postgresql(url):
+        raise StoreError(
+            "database: no path and no URL; write it as postgresql://USER:PASSWORD@HOST:PORT/NAME"
         )
     return Path(url).expanduser()
 
 
 def connect(url: str) -> peewee.Database:
-    """Return the peewee database for a name, not yet connected."""
+    """Return the peewee database for a name, not yet connected.
+
+    Raises:
+        StoreError: if it is no name of a database.
+    """
     if is_postgresql(url):
-        return peewee.PostgresqlDatabase("postgresql://" + url.split("://", 1)[1], prefer_psycopg3=True)
+        return peewee.PostgresqlDatabase(libpq_url(url), prefer_psycopg3=True, encoding="UTF8")
     return peewee.SqliteDatabase(str(sqlite_path(url)), pragmas=_SQLITE_PRAGMAS, timeout=BUSY_TIMEOUT_SECONDS)
+
+
+class _Disconnected(StoreError):
+    """The server has closed the connection, or takes none."""
 
 
 class Store:
@@ -84,17 +97,19 @@ class Store:
         self._pid = os.getpid()
         self._database = connect(url)
         self._statements: dict[object, str] = {}
+        self._reached = False
         try:
             # Switching a new file to WAL fails at once while another process does the same: no timeout helps.
-            self._retried(self._migrate)
+            self._retried(lambda: self._migrate(create=create))
         except BaseException:
             self.close()
             raise
+        self._reached = True
 
     @property
     def name(self) -> str:
         """The database as messages name it."""
-        return f"database {shown_place(_without_password(self.url))}"
+        return f"database {shown_place(without_password(self.url))}"
 
     @property
     def database(self) -> peewee.Database:
@@ -137,8 +152,9 @@ class Store:
     def write(self, work: Callable[[], T]) -> T:
         """Run ``work`` in one write transaction and return its result.
 
-        ``work`` may run more than once: it is repeated when the database is busy or two
-        transactions have deadlocked, for at most BUSY_TIMEOUT_SECONDS.
+        ``work`` may run more than once: it is repeated when the database is busy, two transactions
+        have deadlocked or the server has closed the connection, for at most BUSY_TIMEOUT_SECONDS. It may
+        even have been committed before, if the connection was lost just then.
 
         Raises:
             StoreBusy: if the database stays busy.
@@ -157,11 +173,11 @@ class Store:
 
     def rows(self, query: Any) -> list[dict[str, Any]]:
         """Return the rows of a query as dictionaries."""
-        return self.translated(lambda: list(query.dicts().execute(self.database)))
+        return self._asked(lambda: list(query.dicts().execute(self.database)))
 
     def tuples(self, query: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a query as tuples."""
-        return self.translated(lambda: list(query.tuples().execute(self.database)))
+        return self._asked(lambda: list(query.tuples().execute(self.database)))
 
     def often(self, query: Callable[[Store], Any], *parameters: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a query that is asked very often, as tuples of what the database has.
@@ -174,7 +190,7 @@ class Store:
         if sql is None:
             sql, _ = self.database.get_sql_context().sql(query(self)).query()
             self._statements[query] = sql
-        return self.translated(lambda: list(self.database.execute_sql(sql, parameters)))
+        return self._asked(lambda: list(self.database.execute_sql(sql, parameters)))
 
     def stream(self, query: Any) -> Iterator[tuple[Any, ...]]:
         """Return the rows of a query as tuples, without holding them all."""
@@ -186,7 +202,7 @@ class Store:
 
     def execute(self, query: Any) -> Any:
         """Run an insert, update or delete; return the new key or the number of rows touched."""
-        return self.translated(lambda: query.execute(self.database))
+        return self._asked(lambda: query.execute(self.database))
 
     @property
     def writes_alone(self) -> bool:
@@ -207,9 +223,11 @@ class Store:
         """Lock the rows that a query selects until the transaction ends (SQLite has locked all already)."""
         return query.for_update() if self.postgresql else query
 
-    def for_share(self, query: Any) -> Any:
-        """Keep others from changing the rows that a query selects until the transaction ends."""
-        return query.for_update("FOR SHARE") if self.postgresql else query
+    def hold(self, lock: Lock, *, shared: bool = False) -> None:
+        """Wait for a lock and keep it until the transaction ends (SQLite has locked all already)."""
+        if self.postgresql:
+            statement = f"SELECT pg_advisory_xact_lock{'_shared' if shared else ''}(%s)"
+            self.translated(lambda: self.database.execute_sql(statement, (int(lock),)))
 
     def insert_new(
         self, model: type[peewee.Model], columns: Sequence[str], rows: Iterable[Sequence[Any]]
@@ -251,7 +269,7 @@ class Store:
                 f" ON CONFLICT ({', '.join(keys)}) DO " + (f"UPDATE SET {changes}" if changes else "NOTHING")
             )
             self._statements[key] = sql
-        return self.translated(lambda: self._executed(sql, rows))
+        return self._asked(lambda: self._executed(sql, rows))
 
     def _executed(self, sql: str, rows: Iterable[Sequence[Any]]) -> int:
         cursor = self.database.cursor()
@@ -278,17 +296,39 @@ class Store:
         if lost and not database.is_closed():
             database.close()
 
-    def _migrate(self) -> None:
-        migrations.migrate(self)
+    def _migrate(self, *, create: bool) -> None:
+        if self.postgresql:
+            encoding = self.database.connection().info.parameter_status("server_encoding")
+            if encoding != "UTF8":
+                raise StoreError(
+                    f"{self.name}: its encoding is {encoding}, which lacks characters; create it with"
+                    " ENCODING 'UTF8'"
+                )
+        migrations.migrate(self, create=create)
+
+    def _asked(self, question: Callable[[], T]) -> T:
+        """Run one statement, repeated like a transaction if it is not part of one."""
+        return self.translated(question) if self.database.in_transaction() else self._retried(question)
 
     def _retried(self, transaction: Callable[[], T]) -> T:
-        deadline = time.monotonic() + BUSY_TIMEOUT_SECONDS
+        started = time.monotonic()
+        deadline = started + BUSY_TIMEOUT_SECONDS
+        # A server that was never there is named at once: it is the wrong one, or nobody has started it.
+        away_until = started + RESTART_SECONDS if self._reached else started
         pause = 0.005
         while True:
             try:
                 return self.translated(transaction)
             except StoreBusy:
                 if time.monotonic() > deadline:
+                    raise
+            except _Disconnected:
+                now = time.monotonic()
+                lost = not self.database.is_closed()
+                if lost:
+                    self.database.close()
+                    away_until = now + RESTART_SECONDS
+                if now > (deadline if lost else away_until):
                     raise
             time.sleep(pause * random.uniform(0.5, 1.5))
             pause = min(pause * 2, 0.5)
@@ -297,7 +337,7 @@ class Store:
         """Run an action on the database, with the driver's errors told as StoreError, in one line."""
         try:
             return action()
-        except (peewee.PeeweeException, sqlite3.Error, UnicodeDecodeError) as error:
+        except (peewee.PeeweeException, sqlite3.Error, UnicodeError) as error:
             raise self._explained(error) from error
         except PrxError:
             raise
@@ -310,10 +350,14 @@ class Store:
         error = _first_failure(error)
         if isinstance(error, StoreError):
             return error
-        message = shown(str(error).strip().split("\n")[0])
+        message = shown(str(error).strip().split("\n")[0], _LONGEST_MESSAGE)
         where = self.name
         if isinstance(error, peewee.ImproperlyConfigured):
             return StoreError(f"{where}: needs a driver; pip install 'prx-experiments[postgres]'")
+        if self._is_disconnected():
+            return _Disconnected(f"{where}: {message}")
+        if isinstance(error, UnicodeEncodeError):
+            return StoreError(f"{where}: a text cannot be written as UTF-8: {message}")
         if isinstance(error, peewee.IntegrityError):
             return KeyTaken(f"{where}: {message}")
         if _sqlstate(error) in _RETRIED_SQLSTATES or "database is locked" in message:
@@ -325,6 +369,12 @@ class Store:
         if "disk is full" in message or "No space" in message:
             return StoreError(f"{where}: the disk is full; nothing was written")
         return StoreError(f"{where}: {message}")
+
+    def _is_disconnected(self) -> bool:
+        """Tell whether this thread could not connect, or has noticed that its connection is lost."""
+        if not self.postgresql:
+            return False
+        return self.database.is_closed() or bool(self.database.connection().closed)
 
 
 def _key_columns(model: type[peewee.Model]) -> tuple[str, ...]:
@@ -345,13 +395,6 @@ def _sqlstate(error: BaseException | None) -> str | None:
             return str(state)
         error = error.__cause__ or error.__context__
     return None
-
-
-def _without_password(url: str) -> str:
-    from urllib.parse import urlsplit
-
-    parts = urlsplit(url)
-    return url.replace(f":{parts.password}@", ":***@") if "://" in url and parts.password else url
 
 
 def _file_identity(path: Path) -> tuple[int, int]:

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import peewee
 
-from prx_engine.errors import NewerSchema
+from prx_engine.errors import NewerSchema, StoreError
+from prx_engine.store.locks import Lock
 from prx_engine.store.schema import SCHEMA_VERSION, TABLES, SchemaInfo
 
 if TYPE_CHECKING:
     from prx_engine.store.database import Store
-
-_ADVISORY_LOCK: Final = 0x707278
 
 MIGRATIONS: Final[dict[int, Callable[[Store], None]]] = {}
 """Version → the step that leads from it to the next one."""
@@ -32,20 +31,25 @@ class _PostgresqlSchema(peewee.SchemaManager):
         self.database.execute_sql(statement.removesuffix(" WITHOUT ROWID"), parameters)
 
 
-def migrate(store: Store) -> None:
-    """Bring the database to this release's schema; make it if it is empty.
+def migrate(store: Store, *, create: bool) -> None:
+    """Bring the database to this release's schema; make it if it is empty and ``create``.
 
     Raises:
+        StoreError: if it is empty, unless ``create``.
         NewerSchema: if a newer release has written it.
     """
-    if _version(store) == SCHEMA_VERSION:
+    version = _version(store)
+    if version == SCHEMA_VERSION:
         return
+    if version is None and not create:
+        raise StoreError(
+            f"no experiments in {store.name}; creating an experiment or recording a session makes them"
+        )
     store.write(lambda: _migrate_locked(store))
 
 
 def _migrate_locked(store: Store) -> None:
-    if store.postgresql:
-        store.database.execute_sql("SELECT pg_advisory_xact_lock(%s)", (_ADVISORY_LOCK,))
+    store.hold(Lock.SCHEMA)
     version = _version(store)
     if version is None:
         for model in TABLES:

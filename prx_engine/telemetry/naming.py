@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from prx_engine.clock import clock_hour, format_time, parse_time
-from prx_engine.store import Store
+from prx_engine.store import Lock, Store
 from prx_engine.store.schema import SessionKeys, WaitingPieces, dump_json, utc_text
 from prx_engine.telemetry.formats import Piece
 
@@ -45,9 +45,11 @@ class Naming:
             now: the engine's time.
             settle: what waits since then or longer gets the session of its trace; nothing if not given.
         """
-        settled = [] if settle is None else self._settled(settle)
-        if not settled and not any(piece.keys or piece.asks for piece in pieces):
+        if settle is None and not any(piece.keys or piece.asks for piece in pieces):
             return [piece.session_id for piece in pieces], []
+        # What two files tell about one name is put together only by whoever comes second.
+        self._store.hold(Lock.NAMING)
+        settled = [] if settle is None else self._settled(settle)
         batch = _Batch(self._known, [*pieces, *settled])
         released = {piece.source: piece for piece in settled}
         while keys := batch.resolve():
@@ -68,6 +70,7 @@ class Naming:
     def forget(self, now: datetime) -> None:
         """Give up what has been waiting, and what has been known, for too long."""
         limit = now - _KEPT
+        self._store.hold(Lock.NAMING)
         self._store.execute(SessionKeys.delete().where(SessionKeys.hour < clock_hour(limit)))
         self._store.execute(WaitingPieces.delete().where(WaitingPieces.at < limit))
 

@@ -9,7 +9,7 @@ import pytest
 
 from prx_engine import Engine
 from prx_engine.dimensions import DIMENSIONS
-from prx_engine.errors import LayerOccupied, StoreError
+from prx_engine.errors import LayerOccupied
 from tests.support.clock import ManualClock
 from tests.support.engines import OpenEngine
 
@@ -87,23 +87,6 @@ def test_refusals_are_the_same(deployment: Engine) -> None:
     deployment.cancel(identifier, "enough")
     deployment.create_experiment("L1", "t", hypothesis="h")
     assert {e.status for e in deployment.experiments("all")} == {"cancelled", "running"}
-
-
-def test_a_connection_that_the_server_closed_is_made_again(deployment: Engine) -> None:
-    import psycopg
-
-    deployment.record("before", thumbs_up=1)
-    with psycopg.connect(deployment.database, autocommit=True) as other:
-        other.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
-    try:
-        deployment.record("after", thumbs_up=1)
-    except StoreError as error:
-        assert "\n" not in str(error)  # noqa: PT017
-        deployment.record("after", thumbs_up=1)
-    assert deployment.fitness().fitness.sessions == 2
 
 
 def test_threads_record_one_and_the_same_session(deployment: Engine) -> None:

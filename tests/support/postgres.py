@@ -13,15 +13,21 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from uuid import uuid4
 
 # The server is a child of a shell that waits on its standard input. The pipe closes when the tests close it
-# or when their process dies, however it dies; then the shell stops the server and removes its folder.
+# or when their process dies, however it dies; then the shell stops the server and removes its folder. A line
+# with a number restarts the server after so many seconds.
 _KEEPER = """
 folder=$1 log=$2; shift 2
 "$@" </dev/null >"$log" 2>&1 &
-read -r _
+while read -r seconds; do
+  kill -INT $!
+  wait $!
+  sleep "$seconds"
+  "$@" </dev/null >>"$log" 2>&1 &
+done
 kill -INT $!
 wait $!
 rm -rf "$folder"
@@ -36,27 +42,50 @@ class PostgresUnavailable(Exception):
 class PostgresServer:
     """A running server on a free port of the loopback interface; any password is accepted."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, keeper: IO[bytes] | None) -> None:
         self._port = port
+        self._keeper = keeper
 
     def url(self, database: str = "postgres") -> str:
         return f"postgresql://prx@127.0.0.1:{self._port}/{database}"
 
     @contextlib.contextmanager
-    def database(self) -> Iterator[str]:
+    def database(self, options: str = "") -> Iterator[str]:
         """A new empty database as its URL, dropped afterwards even if connections to it are still open."""
         name = f"test_{uuid4().hex}"
-        self._execute(f"CREATE DATABASE {name}")
+        self._execute(f"CREATE DATABASE {name} {options}")
         try:
             yield self.url(name)
         finally:
             self._execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+    def restart(self, seconds_away: float) -> None:
+        """Stop the server, which starts again after a while; return as soon as it has stopped."""
+        import psycopg
+
+        assert self._keeper is not None
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            self._keeper.write(f"{seconds_away}\n".encode())
+            self._keeper.flush()
+            with contextlib.suppress(psycopg.OperationalError):
+                connection.execute("SELECT pg_sleep(60)")
 
     def _execute(self, statement: str) -> None:
         import psycopg
 
         with psycopg.connect(self.url(), autocommit=True) as connection:
             connection.execute(statement.encode())
+
+
+def terminate(url: str) -> None:
+    """Close all other connections to a database, as an administrator may."""
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
 
 
 @contextlib.contextmanager
@@ -128,8 +157,8 @@ def _serving(programs: Path, folder: Path, account: dict[str, Any]) -> Iterator[
         cwd=folder,
         start_new_session=True,
         **account,
-    ):
-        server = PostgresServer(port)
+    ) as keeper:
+        server = PostgresServer(port, keeper.stdin)
         if not _answers(server):
             raise RuntimeError(f"the server did not start:\n{log.read_text() if log.exists() else ''}")
         yield server

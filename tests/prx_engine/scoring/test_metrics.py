@@ -156,6 +156,20 @@ def test_names_of_any_script_up_to_512_characters_are_taken() -> None:
         assert SessionUpdate.of({"session_id": name}).session_id == name
 
 
+@pytest.mark.parametrize("name", [*NAMES, "experiment_id"])
+def test_names_are_at_most_1000_bytes_long(name: str) -> None:
+    for taken in ("é" * 500, "会" * 333, "😀" * 250):
+        assert getattr(SessionUpdate.of({"session_id": "s", name: taken, **beside(name)}), name) == taken
+    for value in ("é" * 501, "会" * 334, "😀" * 251):
+        text = refusal(**{name: value, **beside(name)})
+        assert text.startswith(f"{name}: found '{value[:9]}")
+        assert text.endswith("…; allowed: at most 1000 bytes of UTF-8")
+
+
+def beside(name: str) -> dict[str, str]:
+    return {"variant": "control"} if name == "experiment_id" else {}
+
+
 @pytest.mark.parametrize(
     ("value", "problem"),
     [

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from prx_engine import Engine
-from prx_engine.errors import NewerSchema
+from prx_engine.errors import NewerSchema, StoreError
 from prx_engine.store import Store, migrations
+from prx_engine.store.database import connect
 from prx_engine.store.schema import SCHEMA_VERSION
 from tests.support.damage import statement
 
@@ -103,3 +104,22 @@ def test_the_backup_is_private_from_its_first_byte(database: Path, monkeypatch: 
     next_release(monkeypatch, "SELECT 1")
     Store(str(database)).close()
     assert modes == [0o600]
+
+
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def test_reading_an_empty_database_makes_nothing_in_it(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    url = request.getfixturevalue("postgres_url") if kind == "postgresql" else str(tmp_path / "empty.db")
+    if kind == "sqlite":
+        Path(url).touch()
+    with pytest.raises(StoreError) as caught:
+        Store(url, create=False)
+    assert str(caught.value) == (
+        f"no experiments in database {url}; creating an experiment or recording a session makes them"
+    )
+    database = connect(url)
+    assert database.get_tables() == []
+    database.close()
+    Store(url).close()
+    Store(url, create=False).close()

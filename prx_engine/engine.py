@@ -67,6 +67,9 @@ StatusFilter = Status | Literal["active", "all"]
 _LONGEST_HISTORY_DAYS: Final = 3660
 _MOST_ROWS: Final = 10**9
 
+_AGENT_PATIENCE_SECONDS: Final = 2.0
+"""How long an agent that can do without an assignment waits for a busy database."""
+
 
 class Engine:
     """One deployment's experiments.
@@ -193,8 +196,8 @@ class Engine:
 
         Args:
             session_id: the agent's own name of the session.
-            on_error: ``default`` answers "no experiment" instead of raising, whatever is wrong: the agent
-                runs on, uncounted.
+            on_error: ``default`` answers "no experiment" instead of raising, whatever is wrong, and waits 2
+                seconds at most for a busy database: the agent runs on, uncounted.
 
         Raises:
             InvalidInput: if the session id is empty or too long.
@@ -205,11 +208,12 @@ class Engine:
 
         if on_error not in ("raise", "default"):
             raise InvalidInput(f"on_error: found {shown(on_error)}; allowed: raise, default")
-        try:
+        if on_error == "raise":
             return self._assigner.assign(SessionUpdate.of({"session_id": session_id}).session_id)
+        try:
+            with self._store.patience(_AGENT_PATIENCE_SECONDS):
+                return self.assign(session_id)
         except Exception:  # whatever it is: an agent that asks like this wants to run on
-            if on_error == "raise":
-                raise
             return {
                 layer: Assignment(
                     layer=layer, variant=None, experiment_id=None, config={}, files={}, reason="error"

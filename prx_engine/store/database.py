@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -27,6 +29,7 @@ RESTART_SECONDS: Final = 5.0
 """How long a server that was there may be away: as long as it takes to restart it."""
 _SQLITE_PRAGMAS: Final = {"journal_mode": "wal", "foreign_keys": 1, "synchronous": "full"}
 _LONGEST_MESSAGE: Final = 300
+_LEAST_FREE_BYTES: Final = 64 * 1024
 """The reason why there is no connection stands at the end, after its address."""
 _RETRIED_SQLSTATES: Final = frozenset({"40001", "40P01", "55P03"})
 
@@ -164,6 +167,21 @@ class Store:
         begin = () if self.postgresql else ("IMMEDIATE",)
 
         return self._retried(lambda: self._in_transaction(work, *begin))
+
+    @contextmanager
+    def patience(self, seconds: float) -> Iterator[None]:
+        """Wait no longer than this for a busy database, in this thread and block."""
+        self._wait(seconds)
+        try:
+            yield
+        finally:
+            with suppress(StoreError):
+                self._wait(BUSY_TIMEOUT_SECONDS)
+
+    def _wait(self, seconds: float) -> None:
+        self._opened.patience = seconds
+        setting = "SET lock_timeout = %d" if self.postgresql else "PRAGMA busy_timeout = %d"
+        self._asked(lambda: self.database.execute_sql(setting % (seconds * 1000)))
 
     def read(self, work: Callable[[], T]) -> T:
         """Run ``work`` on one snapshot of the database and return its result."""
@@ -312,7 +330,7 @@ class Store:
 
     def _retried(self, transaction: Callable[[], T]) -> T:
         started = time.monotonic()
-        deadline = started + BUSY_TIMEOUT_SECONDS
+        deadline = started + getattr(self._opened, "patience", BUSY_TIMEOUT_SECONDS)
         # A server that was never there is named at once: it is the wrong one, or nobody has started it.
         away_until = started + RESTART_SECONDS if self._reached else started
         pause = 0.005
@@ -366,9 +384,20 @@ class Store:
             return StoreError(
                 f"{where}: not a database of experiments, or damaged ({message}); restore a backup"
             )
-        if "disk is full" in message or "No space" in message:
+        if "readonly database" in message:
+            return StoreError(f"{where}: {message}; this user may not write it, which reading takes too")
+        if "disk is full" in message or "No space" in message or self._is_full():
             return StoreError(f"{where}: the disk is full; nothing was written")
         return StoreError(f"{where}: {message}")
+
+    def _is_full(self) -> bool:
+        """Tell whether there is no room left beside a SQLite file, which SQLite itself calls an I/O error."""
+        if self.postgresql:
+            return False
+        try:
+            return shutil.disk_usage(sqlite_path(self.url).parent).free < _LEAST_FREE_BYTES
+        except OSError:
+            return False
 
     def _is_disconnected(self) -> bool:
         """Tell whether this thread could not connect, or has noticed that its connection is lost."""

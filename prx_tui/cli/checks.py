@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from prx_engine.errors import PrxError, StoreBusy
+from prx_engine.store import without_password
 from prx_tui.cli.call import (
     Call,
     common_options,
@@ -23,7 +24,7 @@ from prx_tui.cli.importing import say_followed
 from prx_tui.cli.listing import outlook, short, single_tests
 from prx_tui.cli.output import put, put_fields, put_json, say, styled
 from prx_tui.cli.reporting import Refused
-from prx_tui.formatting import NONE, half_up, moment, p_value, percent, until, words
+from prx_tui.formatting import half_up, moment, p_value, percent, until, words
 from prx_tui.text import safe_text
 
 if TYPE_CHECKING:
@@ -194,7 +195,7 @@ def watch(call: Call, interval: float) -> None:
         raise click.BadParameter("--interval: at least 1 second")
     # What it follows may bring the first sessions.
     with call.engine(create=True) as engine, call.stopping() as stop, closing(engine.follow()) as follower:
-        say(f"running the checks of {safe_text(_without_password(engine.database))}; Ctrl-C stops")
+        say(f"running the checks of {safe_text(without_password(engine.database))}; Ctrl-C stops")
         say_if_disabled(engine)
         for source in follower.absent():
             say(f"telemetry source {safe_text(source)}: no file fits yet")
@@ -227,12 +228,3 @@ def _put_news(results: Sequence[CheckResult], now: Callable[[], datetime], *, as
             put_json(result, one_line=True)
         else:
             put(f"{moment(now())}  {result_line(result, now())}")
-
-
-def _without_password(database: str) -> str:
-    from urllib.parse import urlsplit
-
-    if "://" not in database:
-        return database
-    password = urlsplit(database).password
-    return database.replace(f":{password}@", ":***@") if password else database or NONE

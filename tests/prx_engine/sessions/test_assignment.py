@@ -265,3 +265,14 @@ def test_an_agent_that_wants_to_run_on_gets_defaults_whatever_it_asks(engine: En
 def test_what_to_do_on_an_error_is_checked(engine: Engine) -> None:
     with pytest.raises(InvalidInput, match="on_error: found ignore; allowed: raise, default"):
         engine.assign("s", on_error="ignore")  # type: ignore[arg-type]
+
+
+def test_an_agent_that_wants_to_run_on_does_not_wait_for_long(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("prx_engine.engine._AGENT_PATIENCE_SECONDS", 0.01)
+    create(engine)
+    with broken(engine, tmp_path / "prx.db", "locked"):
+        assert engine.assign("s", on_error="default")["L2"].reason == "error"
+    assert engine._store.database.execute_sql("PRAGMA busy_timeout").fetchone() == (30_000,)
+    assert engine.assign("s", on_error="default")["L2"].reason == "assigned"

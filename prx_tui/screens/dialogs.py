@@ -151,7 +151,7 @@ class Extend(Question):
     """Asks by how many hours to extend an experiment, and says how many are left."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        # The field takes digits only, so that letters can answer from within it.
+        # The field leaves these letters alone, so that they can answer from within it.
         Binding("y", "confirm", "yes", show=False, priority=True),
         Binding("n", "refuse", "no", show=False, priority=True),
         Binding("w", "why", "say why", show=False, priority=True),
@@ -159,6 +159,7 @@ class Extend(Question):
 
     def __init__(self, target: Experiment) -> None:
         super().__init__("extend", target)
+        self._problem = ""
 
     @property
     def left(self) -> int:
@@ -167,7 +168,7 @@ class Extend(Question):
 
     def fields(self) -> ComposeResult:
         usual = self.target.parameters.experiments.default_duration_hours
-        yield HoursBox(str(min(usual, max(self.left, 1))), id="hours")
+        yield HoursBox(str(min(usual, max(self.left, 1))), answers="ynw", id="hours")
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -186,17 +187,26 @@ class Extend(Question):
             ),
         ]
 
+    def answers(self, width: int) -> list[Line]:
+        problem = wrap(line(Span(self._problem, "attention")), width) if self._problem else []
+        return [*problem, *super().answers(width)]
+
+    @on(Input.Changed, "#hours")
+    def _hours_changed(self) -> None:
+        self._tell("")
+
     def request(self) -> Request:
         reason = self.query_one("#reason", Input).value.strip()
-        return Request(self.operation, self.target, reason, self._hours())
+        return Request(self.operation, self.target, reason, self.query_one(HoursBox).hours)
 
     def action_confirm(self) -> None:
-        hours = self._hours()
+        hours = self.query_one(HoursBox).hours
         if hours is None or not 1 <= hours <= self.left:
-            self.dashboard.announce(f"Hours: 1 to {self.left} are possible.", problem=True)
+            possible = f"a whole number from 1 to {self.left} is possible" if self.left else "none are left"
+            self._tell(f"Hours: {possible}.")
             return
         super().action_confirm()
 
-    def _hours(self) -> int | None:
-        text = self.query_one(HoursBox).value.strip()
-        return int(text) if text.isdigit() else None
+    def _tell(self, problem: str) -> None:
+        self._problem = problem
+        self.write_answers()

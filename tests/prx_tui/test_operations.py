@@ -106,12 +106,25 @@ async def test_extending_asks_for_hours_and_says_how_many_are_left(place: OpenPl
         assert board.screen.query_one("#hours", Input).value == "168"
         await press(pilot, *("backspace",) * 3, *"600", "y")
         assert shows(board, Extend)
-        assert "1 to 552 are possible" in told(board)
-        await press(pilot, *("backspace",) * 3, *"48", "enter")
+        assert "a whole number from 1 to 552 is possible" in answers(board)
+        await press(pilot, *("backspace",) * 3)
+        assert "is possible" not in answers(board)
+        await press(pilot, *"48", "enter")
         assert shows(board, Extend)
         await press(pilot, "y")
         await until(pilot, lambda: "Extended" in told(board), "the announcement")
         assert (now_of(spot, target).planned_end_at - before).total_seconds() == 48 * 3600
+
+
+@pytest.mark.parametrize("typed", ["1e9", "4.5", "-3", "²", "", "9" * 40])
+async def test_what_is_no_number_of_hours_is_seen_and_refused(place: OpenPlace, typed: str) -> None:
+    board = place().dashboard()
+    async with board.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        await press(pilot, "e", *("backspace",) * 3, *typed, "y")
+        assert shows(board, Extend)
+        assert board.screen.query_one("#hours", Input).value == typed
+        assert "a whole number from 1 to 552 is possible" in answers(board)
 
 
 async def test_letters_of_a_reason_do_not_answer_an_extension(place: OpenPlace) -> None:

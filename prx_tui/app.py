@@ -173,6 +173,7 @@ class Dashboard(App[None]):
         self._read_at = time.monotonic()
         self._tick: Timer | None = None
         self._minute: object = None
+        self._untold: list[tuple[str, bool]] = []
         self.worker = Worker(
             engine_factory,
             self._report,
@@ -339,8 +340,17 @@ class Dashboard(App[None]):
         self.push_screen(HelpScreen(actions))
 
     def announce(self, text: str, *, problem: bool = False) -> None:
-        """Tell something for a few seconds."""
+        """Tell something for a few seconds, once no dialog is in front that it would cover."""
+        if self.screen.is_modal:
+            self._untold.append((text, problem))
+            return
         self.notify(safe_text(text, 600), severity="warning" if problem else "information", markup=False)
+
+    def announce_untold(self) -> None:
+        """Tell what had to wait for a dialog to close."""
+        untold, self._untold = self._untold, []
+        for text, problem in untold:
+            self.announce(text, problem=problem)
 
     def carry_out(self, request: Request) -> None:
         """Do what an operator has confirmed, beside the screen, and announce the outcome."""

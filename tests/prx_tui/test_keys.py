@@ -13,6 +13,8 @@ from prx_tui.screens.experiments import ExperimentsScreen
 from prx_tui.screens.fitness import FitnessScreen
 from prx_tui.screens.help import HelpScreen
 from prx_tui.screens.preview import PreviewScreen
+from prx_tui.view.spans import plain
+from prx_tui.widgets.lines import Lines
 from tests.prx_tui.conftest import OpenPlace, board_of, press, screen_text, settled, shows, told, until
 
 
@@ -224,6 +226,23 @@ async def test_actions_on_one_experiment_open_their_dialogs(place: OpenPlace, fr
         await press(pilot, "R")
         assert board.screen is home
         assert "no promotion of it is applied" in told(board)
+
+
+async def test_announcements_cover_no_question_and_are_not_lost(place: OpenPlace) -> None:
+    board = place().dashboard()
+    async with board.run_test(size=(80, 24), notifications=True) as pilot:
+        await settled(pilot)
+        await press(pilot, "y", "y", "y")
+        await until(pilot, lambda: "Copied" in screen_text(board), "the announcement")
+        await press(pilot, "p")
+        board.announce("News of the meantime")
+        await pilot.pause()
+        dialog = board.screen
+        written = [*dialog.query_one("#question", Lines).lines, *dialog.query_one("#answers", Lines).lines]
+        assert [plain(one) for one in written if plain(one) not in screen_text(board)] == []
+        assert "News" not in screen_text(board)
+        await press(pilot, "n")
+        await until(pilot, lambda: "News of the meantime" in screen_text(board), "the news")
 
 
 async def test_a_preview_shows_what_a_look_would_find(place: OpenPlace) -> None:

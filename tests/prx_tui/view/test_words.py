@@ -14,7 +14,8 @@ from prx_engine.records import Experiment, Interval, Look, Variant
 from prx_tui.operations import OPERATIONS, hours_left, state
 from prx_tui.view import experiments as listing
 from prx_tui.view.experiment import change_lines, event_lines, lifecycle_bar, look_lines, title
-from prx_tui.view.fitness import dimension_rows, headline, history_chart
+from prx_tui.view.fitness import dimension_rows, headline, history_chart, trend_words
+from prx_tui.view.header import fitness_words
 from prx_tui.view.spans import Line, plain
 from prx_tui.view.status import Checking, notices, status_cell
 from prx_tui.view.story import story
@@ -286,3 +287,21 @@ def test_fitness_without_sessions_says_what_is_missing(engine: Engine) -> None:
     assert history_chart(history, 0.5, 78, 10) == []
     for width in (60, 78, 200):
         assert max(len(plain(one)) for one in dimension_rows(deployment, history, width)) <= max(width, 78)
+
+
+@pytest.mark.parametrize(
+    ("change", "trend", "head", "sentence"),
+    [
+        (0.0001, "stable", " ±0.00 over 7 d", "Trend: stable, ±0.000 against"),
+        (0.031, "improving", " ↗ +0.03 over 7 d", "Trend: ↗ improving, +0.031 against"),
+        (-0.031, "declining", " ↘ −0.03 over 7 d", "Trend: ↘ declining, −0.031 against"),
+    ],
+)
+def test_a_change_of_fitness_is_not_taken_for_a_fitness(
+    engine: Engine, change: float, trend: str, head: str, sentence: str
+) -> None:
+    deployment = engine.fitness().model_copy(
+        update={"change": change, "trend": trend, "missing_sessions": None}
+    )
+    assert plain(fitness_words(deployment, [])).endswith(head)
+    assert trend_words(deployment).startswith(sentence)

@@ -304,6 +304,23 @@ async def test_help_has_every_action_and_the_palette_what_is_possible(place: Ope
         assert missing <= {"rollback", "clear_filter"}
 
 
+@pytest.mark.parametrize("width", [80, 40])
+async def test_help_loses_nothing_on_a_narrow_terminal(place: OpenPlace, width: int) -> None:
+    board = place("empty").dashboard()
+    async with board.run_test(size=(width, 120)) as pilot:
+        await settled(pilot)
+        await press(pilot, "question_mark")
+        inside = [row.split("│")[1] for row in screen_text(board).split("\n") if row.count("│") == 2]
+        text = " ".join(" ".join(inside).split())
+        for meaning in (
+            *(one.title for one in available("experiments", read_only=False)),
+            "control (today's configuration) and treatment (the proposed one)",
+            "assigned to each arm; “of 100” while fewer than 100 are scored",
+            "what z, the lead in standard errors, has to cross for an experiment to end",
+        ):
+            assert meaning in text
+
+
 async def test_the_footer_offers_what_is_possible_under_the_cursor(place: OpenPlace) -> None:
     spot = place()
     for one in spot.engine.experiments("active"):

@@ -54,6 +54,9 @@ _SILENT_SECONDS: Final = 3.0
 """A worker that reads for so long waits for somebody who has locked the database."""
 
 _TOLD_SECONDS: Final = 8.0
+_HEIGHTS: Final = [(0, "-low"), (16, "-high")]
+"""A low terminal has no lines to spare around a dialog."""
+
 _PATIENCE_SECONDS: Final = 2.0
 _WAITING_WORDS: Final = "Waiting for the database: another process holds it. It is done as soon as that ends."
 _TREATMENT_ON_DARK: Final = "#c7a0ff"
@@ -150,6 +153,7 @@ class Dashboard(App[None]):
     TITLE = "prx"
     CSS_PATH = "styles.tcss"
     COMMANDS: ClassVar[set[Any]] = App.COMMANDS | {_action_commands, _experiment_commands, _theme_commands}
+    VERTICAL_BREAKPOINTS = _HEIGHTS
     NOTIFICATION_TIMEOUT = _TOLD_SECONDS
 
     def __init__(

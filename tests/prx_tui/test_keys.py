@@ -14,8 +14,18 @@ from prx_tui.screens.fitness import FitnessScreen
 from prx_tui.screens.help import HelpScreen
 from prx_tui.screens.preview import PreviewScreen
 from prx_tui.view.spans import plain
-from prx_tui.widgets.lines import Lines
-from tests.prx_tui.conftest import OpenPlace, board_of, press, screen_text, settled, shows, told, until
+from prx_tui.widgets.lines import Paragraphs
+from tests.prx_tui.conftest import (
+    OpenPlace,
+    board_of,
+    dialog_text,
+    press,
+    screen_text,
+    settled,
+    shows,
+    told,
+    until,
+)
 
 
 async def test_the_list_has_the_focus_and_its_keys_move_in_it(place: OpenPlace) -> None:
@@ -237,9 +247,9 @@ async def test_announcements_cover_no_question_and_are_not_lost(place: OpenPlace
         await press(pilot, "p")
         board.announce("News of the meantime")
         await pilot.pause()
-        dialog = board.screen
-        written = [*dialog.query_one("#question", Lines).lines, *dialog.query_one("#answers", Lines).lines]
-        assert [plain(one) for one in written if plain(one) not in screen_text(board)] == []
+        for part in board.screen.query("#question, #answers").results(Paragraphs):
+            lines = map(plain, part.wrapped(part.content_size.width))
+            assert [one for one in lines if one not in screen_text(board)] == []
         assert "News" not in screen_text(board)
         await press(pilot, "n")
         await until(pilot, lambda: "News of the meantime" in screen_text(board), "the news")
@@ -310,8 +320,7 @@ async def test_help_loses_nothing_on_a_narrow_terminal(place: OpenPlace, width: 
     async with board.run_test(size=(width, 120)) as pilot:
         await settled(pilot)
         await press(pilot, "question_mark")
-        inside = [row.split("│")[1] for row in screen_text(board).split("\n") if row.count("│") == 2]
-        text = " ".join(" ".join(inside).split())
+        text = dialog_text(board)
         for meaning in (
             *(one.title for one in available("experiments", read_only=False)),
             "control (today's configuration) and treatment (the proposed one)",

@@ -13,8 +13,8 @@ from prx_tui.app import Dashboard
 from prx_tui.screens.dialogs import Confirm, Extend, Question
 from prx_tui.screens.experiments import ExperimentsScreen
 from prx_tui.view.spans import plain
-from prx_tui.widgets.lines import Lines
-from tests.prx_tui.conftest import OpenPlace, Place, board_of, press, settled, shows, told, until
+from prx_tui.widgets.lines import Paragraphs
+from tests.prx_tui.conftest import OpenPlace, Place, board_of, dialog_text, press, settled, shows, told, until
 
 
 def now_of(place: Place, experiment_id: str) -> Experiment:
@@ -22,11 +22,15 @@ def now_of(place: Place, experiment_id: str) -> Experiment:
 
 
 def question(board: Dashboard) -> str:
-    return " ".join(plain(one) for one in board.screen.query_one("#question", Lines).lines)
+    return written(board, "#question")
 
 
 def answers(board: Dashboard) -> str:
-    return " ".join(plain(one) for one in board.screen.query_one("#answers", Lines).lines)
+    return written(board, "#answers")
+
+
+def written(board: Dashboard, place: str) -> str:
+    return " ".join(plain(one) for one in board.screen.query_one(place, Paragraphs).wrapped(1000))
 
 
 def cursor_of(pilot: Pilot[None]) -> str:
@@ -114,6 +118,19 @@ async def test_extending_asks_for_hours_and_says_how_many_are_left(place: OpenPl
         await press(pilot, "y")
         await until(pilot, lambda: "Extended" in told(board), "the announcement")
         assert (now_of(spot, target).planned_end_at - before).total_seconds() == 48 * 3600
+
+
+@pytest.mark.parametrize("key", ["c", "e", "p", "r"])
+async def test_a_low_terminal_shows_how_to_answer_and_scrolls_the_question(
+    place: OpenPlace, key: str
+) -> None:
+    board = place().dashboard()
+    async with board.run_test(size=(40, 10)) as pilot:
+        await settled(pilot)
+        await press(pilot, key, *("down",) * 9)
+        text = dialog_text(board)
+        assert text.endswith("n or esc leave it w say why")
+        assert question(board).split()[-1] in text
 
 
 @pytest.mark.parametrize("typed", ["1e9", "4.5", "-3", "²", "", "9" * 40])

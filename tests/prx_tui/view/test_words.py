@@ -279,6 +279,12 @@ def test_operations_know_what_is_possible(fresh: Experiment) -> None:
     assert state(fresh) != state(like(fresh, verdict="regression"))
 
 
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_question_that_stays_open_says_nothing_that_grows_old(fresh: Experiment, operation: str) -> None:
+    more = like(fresh, control_sessions=9_001, treatment_sessions=9_002)
+    assert OPERATIONS[operation].question(more) == OPERATIONS[operation].question(fresh)
+
+
 def test_fitness_without_sessions_says_what_is_missing(engine: Engine) -> None:
     deployment, history = engine.fitness(), engine.history(7)
     shown = text(headline(deployment, 78))

@@ -128,6 +128,22 @@ def test_the_first_lines_say_what_happens_next_and_why(fresh: Experiment) -> Non
     assert "the maximum; undecided then, control stays." in last
 
 
+def test_what_lies_in_the_past_is_not_told_as_ahead(fresh: Experiment) -> None:
+    planned = told(fresh, timedelta(days=8))
+    assert (
+        "The planned end, 8 Jun 00:00, has passed: undecided at the next check, it is extended,"
+        " until 1 Jul 00:00 at most." in planned
+    )
+    looked = like(fresh, control_fitness=fresh.control_fitness.model_copy(update={"sessions": 9}))
+    for late in (fresh, looked, like(fresh, planned_end_at=fresh.max_end_at)):
+        overran = told(late, timedelta(days=183))
+        assert overran.endswith(
+            "The maximum, 1 Jul 00:00, has passed: the next check decides; undecided, control stays."
+        )
+    bar = plain(lifecycle_bar(fresh, NOW + timedelta(days=183), 120))
+    assert "day 30 of at most 30, overdue" in bar
+
+
 def test_an_ended_experiment_says_how_and_with_what_consequence(fresh: Experiment) -> None:
     def ended(**changes: Any) -> str:
         return told(

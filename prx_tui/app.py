@@ -54,6 +54,9 @@ _SILENT_SECONDS: Final = 3.0
 """A worker that reads for so long waits for somebody who has locked the database."""
 
 _TOLD_SECONDS: Final = 8.0
+_HEIGHTS: Final = [(0, "-low"), (16, "-high")]
+"""A low terminal has no lines to spare around a dialog."""
+
 _PATIENCE_SECONDS: Final = 2.0
 _WAITING_WORDS: Final = "Waiting for the database: another process holds it. It is done as soon as that ends."
 _TREATMENT_ON_DARK: Final = "#c7a0ff"
@@ -150,6 +153,7 @@ class Dashboard(App[None]):
     TITLE = "prx"
     CSS_PATH = "styles.tcss"
     COMMANDS: ClassVar[set[Any]] = App.COMMANDS | {_action_commands, _experiment_commands, _theme_commands}
+    VERTICAL_BREAKPOINTS = _HEIGHTS
     NOTIFICATION_TIMEOUT = _TOLD_SECONDS
 
     def __init__(
@@ -173,6 +177,7 @@ class Dashboard(App[None]):
         self._read_at = time.monotonic()
         self._tick: Timer | None = None
         self._minute: object = None
+        self._untold: list[tuple[str, bool]] = []
         self.worker = Worker(
             engine_factory,
             self._report,
@@ -339,8 +344,17 @@ class Dashboard(App[None]):
         self.push_screen(HelpScreen(actions))
 
     def announce(self, text: str, *, problem: bool = False) -> None:
-        """Tell something for a few seconds."""
+        """Tell something for a few seconds, once no dialog is in front that it would cover."""
+        if self.screen.is_modal:
+            self._untold.append((text, problem))
+            return
         self.notify(safe_text(text, 600), severity="warning" if problem else "information", markup=False)
+
+    def announce_untold(self) -> None:
+        """Tell what had to wait for a dialog to close."""
+        untold, self._untold = self._untold, []
+        for text, problem in untold:
+            self.announce(text, problem=problem)
 
     def carry_out(self, request: Request) -> None:
         """Do what an operator has confirmed, beside the screen, and announce the outcome."""

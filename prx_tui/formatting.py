@@ -25,6 +25,12 @@ def half_up(value: float | None, digits: int, *, signed: bool = False) -> str:
     return f"{sign}{abs(rounded)}"
 
 
+def change(value: float | None, digits: int) -> str:
+    """Return a difference over time, always with a sign: ``+0.03``, ``−0.03``, ``±0.00``."""
+    text = half_up(value, digits, signed=True)
+    return f"±{text}" if text[0].isdigit() else text
+
+
 def percent(value: float | None, digits: int = 1, *, signed: bool = False) -> str:
     """Return a share as a percentage, ``+4.3 %``; exact about the rounding."""
     if value is None or math.isnan(value):

@@ -108,10 +108,6 @@ def hours_left(experiment: Experiment, now: datetime) -> int:
     return max((experiment.max_end_at - start) // _HOUR, 0)
 
 
-def _sessions(experiment: Experiment) -> str:
-    return f"{experiment.control_sessions} + {experiment.treatment_sessions} sessions"
-
-
 def _only_active(verb: str) -> Callable[[Experiment], str]:
     def refusal(experiment: Experiment) -> str:
         if experiment.active:
@@ -146,8 +142,8 @@ def _promote_question(experiment: Experiment) -> str:
     elif experiment.last_look is None or not experiment.last_look.significant:
         warning = " The statistics have not decided for it."
     return (
-        f"Promote {name(experiment)}? {_sessions(experiment)}; the experiment ends and the treatment becomes"
-        f" the default of {experiment.layer}: {touched}.{warning}"
+        f"Promote {name(experiment)}? The experiment ends and the treatment becomes the default of"
+        f" {experiment.layer}: {touched}.{warning}"
     )
 
 
@@ -212,7 +208,7 @@ OPERATIONS: Final = {
             "cancel",
             "cancel",
             _only_active("cancel"),
-            lambda it: f"Cancel {name(it)}? {_sessions(it)}; all traffic returns to control.",
+            lambda it: f"Cancel {name(it)}? All traffic returns to control.",
             _cancel,
             lambda it: f"Cancelled {name(it)}: all traffic returns to control.",
         ),
@@ -229,7 +225,7 @@ OPERATIONS: Final = {
             "reject",
             "reject",
             _only_active("reject"),
-            lambda it: f"Reject {name(it)}? {_sessions(it)}; the experiment ends, control stays the default.",
+            lambda it: f"Reject {name(it)}? The experiment ends, control stays the default.",
             _reject,
             lambda it: f"Rejected {name(it)}: control stays the default of {it.layer}.",
         ),

@@ -113,7 +113,7 @@ def put_details(details: ExperimentDetails, now: datetime) -> None:
             ),
         ]
     )
-    if details.forecast is not None:
+    if details.forecast is not None and now < experiment.max_end_at:
         sentences = forecast_sentence(details.forecast, experiment), detectable_sentence(details.forecast)
         put_fields([("Forecast", "\n".join(filter(None, sentences)))])
     for variant in (experiment.control, experiment.treatment):

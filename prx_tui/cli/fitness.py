@@ -12,7 +12,7 @@ from prx_tui.cli.call import Call, common_options, pass_call
 from prx_tui.cli.durations import Duration
 from prx_tui.cli.output import Column, draws_blocks, put, put_json, put_table, styled
 from prx_tui.cli.reporting import option_given
-from prx_tui.formatting import half_up, words
+from prx_tui.formatting import change, half_up, words
 
 if TYPE_CHECKING:
     from prx_engine.records import DeploymentFitness, HistoryDay
@@ -103,9 +103,9 @@ def trend_line(present: DeploymentFitness) -> str:
     """Return the line that compares with the window 7 days before."""
     if present.trend is None:
         return "Trend (last 7 days): – (too few sessions now or then)"
-    # An ASCII minus: this line is read by scripts too.
-    change = half_up(present.change, 2, signed=True).replace("−", "-")
-    return f"Trend (last 7 days): {change} ({present.trend})"
+    # ASCII signs: this line is read by scripts too.
+    signed = change(present.change, 2).replace("−", "-").replace("±", "+")
+    return f"Trend (last 7 days): {signed} ({present.trend})"
 
 
 def remarks(present: DeploymentFitness, window: int, minimum: int, *, breakdown: bool) -> list[str]:

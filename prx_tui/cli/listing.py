@@ -119,7 +119,12 @@ def outlook(experiment: Experiment, now: datetime) -> str:
         )
         if score.sessions < settings.min_sample_size
     ]
-    if missing:
+    if now >= experiment.max_end_at:
+        parts.append(
+            f"its maximum, {moment(experiment.max_end_at)} UTC, has passed: the next check decides;"
+            " undecided, control stays"
+        )
+    elif missing:
         parts.append(f"a decision still needs {' and '.join(missing)} with scores")
     return "; ".join(parts)
 

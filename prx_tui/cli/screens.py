@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import gc
+import os
+import shutil
 import sys
+from typing import Final
 
 import click
 
 from prx_tui.cli.call import Call, common_options, pass_call, refuse_fixed_clock
 from prx_tui.cli.reporting import Refused, ReportingCommand
+
+_UNABLE: Final = frozenset({"dumb", "unknown"})
+"""Rich does not measure these, Textual does: unless both find the same size, resizing never ends."""
 
 
 def standing_at_a_terminal() -> bool:
@@ -16,15 +22,37 @@ def standing_at_a_terminal() -> bool:
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
 
 
+def refuse_unable_terminal(what: str, instead: str) -> None:
+    """Refuse a terminal on which no screen can be drawn.
+
+    Args:
+        what: cannot be shown.
+        instead: what else helps.
+
+    Raises:
+        Refused: if the terminal cannot move its cursor, or does not tell its size.
+    """
+    term = os.environ.get("TERM", "").lower()
+    if term in _UNABLE:
+        raise Refused(
+            f"{what} needs a terminal that can move the cursor; TERM is {term}: set TERM, or {instead}"
+        )
+    if not all(shutil.get_terminal_size(fallback=(0, 0))):
+        raise Refused(
+            f"{what} needs a terminal that tells its size; `stty rows 24 columns 80` sets it, or {instead}"
+        )
+
+
 def open_dashboard(database: str | None, *, read_only: bool) -> int:
     """Open the dashboard and return its exit code.
 
     Raises:
-        Refused: without a terminal, or with a clock that stands still.
+        Refused: without a terminal that can show it, or with a clock that stands still.
     """
     refuse_fixed_clock("the dashboard")
     if not standing_at_a_terminal():
         raise Refused("the dashboard needs a terminal; `prx evolution status` tells the same in a few lines")
+    refuse_unable_terminal("the dashboard", "use `prx evolution status`")
     gc.disable()  # until the first picture, when the dashboard collects again: hardly anything is garbage
     from prx_tui.app import run_dashboard
 
@@ -70,6 +98,7 @@ def demo(seed: int, screenshots: str | None) -> int:
         refuse_fixed_clock("the demo")
         if not standing_at_a_terminal():
             raise Refused("the demo needs a terminal; with --screenshots DIR it writes pictures instead")
+        refuse_unable_terminal("the demo", "write pictures with --screenshots DIR")
     from prx_tui.demo import run_demo
 
     return run_demo(seed=seed, screenshots=screenshots)

@@ -11,7 +11,7 @@ import click
 from prx_tui.cli.call import Call, common_options, pass_call
 from prx_tui.cli.listing import outlook, sessions, short, standing
 from prx_tui.cli.output import put, put_json, styled
-from prx_tui.formatting import half_up, until, words
+from prx_tui.formatting import change, half_up, until, words
 from prx_tui.text import safe_text
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def fitness_line(present: DeploymentFitness) -> str:
         return "Fitness: unknown, no dimension has enough data"
     line = f"Fitness: {half_up(present.fitness.composite, 2)} over {present.fitness.sessions} sessions"
     if present.trend is not None:
-        line += f", {half_up(present.change, 2, signed=True)} in 7 days ({present.trend})"
+        line += f", {change(present.change, 2)} against 7 days ago ({present.trend})"
     return line
 
 

@@ -89,6 +89,7 @@ class LiveScreen(Screen[None]):
 
     def on_screen_resume(self, event: events.ScreenResume) -> None:
         self.dashboard.show_wanted(self.wanted())
+        self.dashboard.announce_untold()
         self.refresh_all()
 
     def on_resize(self, event: events.Resize) -> None:

@@ -14,9 +14,9 @@ from textual.widgets import Input
 from prx_engine.records import Experiment
 from prx_tui.formatting import moment
 from prx_tui.operations import OPERATIONS, Request, hours_left
-from prx_tui.view.spans import Line, Span, line, wrap
+from prx_tui.view.spans import Line, Paragraph, Span, line
 from prx_tui.widgets.hours_box import HoursBox
-from prx_tui.widgets.lines import Lines
+from prx_tui.widgets.lines import Paragraphs, Scroller
 
 if TYPE_CHECKING:
     from prx_tui.app import Dashboard
@@ -33,6 +33,8 @@ class Question(ModalScreen[Request | None]):
         Binding("n,escape", "refuse", "no", show=False),
         Binding("enter", "nothing", show=False),
         Binding("w", "why", "say why", show=False),
+        Binding("j,down", "down", show=False),
+        Binding("k,up", "up", show=False),
     ]
 
     def __init__(self, operation: str, target: Experiment) -> None:
@@ -47,12 +49,14 @@ class Question(ModalScreen[Request | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog"):
-            yield Lines(id="question")
-            yield from self.fields()
-            yield Input(
-                placeholder="why? (for the log)", id="reason", max_length=_LONGEST_REASON, compact=True
-            )
-            yield Lines(id="answers")
+            with Scroller(can_focus=False):
+                yield Paragraphs(id="question")
+            with Vertical(id="foot"):
+                yield from self.fields()
+                yield Input(
+                    placeholder="why? (for the log)", id="reason", max_length=_LONGEST_REASON, compact=True
+                )
+                yield Paragraphs(id="answers")
 
     def fields(self) -> ComposeResult:
         """Yield what else is asked."""
@@ -61,10 +65,8 @@ class Question(ModalScreen[Request | None]):
     def on_mount(self) -> None:
         self.query_one("#reason", Input).cursor_blink = False
         self.query_one("#reason").display = False
-        self.write()
-
-    def on_resize(self) -> None:
-        self.write()
+        self.query_one("#question", Paragraphs).show([Paragraph(one) for one in self.text()])
+        self.write_answers()
 
     def on_descendant_focus(self) -> None:
         self.write_answers()
@@ -76,26 +78,16 @@ class Question(ModalScreen[Request | None]):
     def _is_giving_reason(self) -> bool:
         return self.focused is not None and self.focused.id == "reason"
 
-    def write(self) -> None:
-        """Write the question and how to answer it."""
-        width = min(self.app.size.width - 4, 76) - 6
-        lines: list[Line] = []
-        for paragraph in self.text():
-            lines += wrap(paragraph, width)
-        self.query_one("#question", Lines).show(lines)
-        self.write_answers()
-
     def write_answers(self) -> None:
         """Write how to answer, which depends on where the keys go."""
-        width = min(self.app.size.width - 4, 76) - 6
-        for answers in self.query("#answers").results(Lines):
-            answers.show(self.answers(width))
+        for answers in self.query("#answers").results(Paragraphs):
+            answers.show([Paragraph(one) for one in self.answers()])
 
     def text(self) -> list[Line]:
         """Return the question as paragraphs."""
         return [line(OPERATIONS[self.operation].question(self.target))]
 
-    def answers(self, width: int) -> list[Line]:
+    def answers(self) -> list[Line]:
         """Return the keys that answer, as long as they are not typed into the field."""
         if self._is_giving_reason:
             keys = (Span("enter", "key"), " or ", Span("esc", "key"), " leaves the field, then ")
@@ -128,6 +120,12 @@ class Question(ModalScreen[Request | None]):
     def action_nothing(self) -> None:
         """Enter answers nothing: it may have been meant for the screen below."""
 
+    def action_down(self) -> None:
+        self.query_one(Scroller).scroll_down(animate=False)
+
+    def action_up(self) -> None:
+        self.query_one(Scroller).scroll_up(animate=False)
+
     def action_why(self) -> None:
         reason = self.query_one("#reason", Input)
         reason.display = True
@@ -151,7 +149,7 @@ class Extend(Question):
     """Asks by how many hours to extend an experiment, and says how many are left."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        # The field takes digits only, so that letters can answer from within it.
+        # The field leaves these letters alone, so that they can answer from within it.
         Binding("y", "confirm", "yes", show=False, priority=True),
         Binding("n", "refuse", "no", show=False, priority=True),
         Binding("w", "why", "say why", show=False, priority=True),
@@ -159,6 +157,7 @@ class Extend(Question):
 
     def __init__(self, target: Experiment) -> None:
         super().__init__("extend", target)
+        self._problem = ""
 
     @property
     def left(self) -> int:
@@ -167,7 +166,7 @@ class Extend(Question):
 
     def fields(self) -> ComposeResult:
         usual = self.target.parameters.experiments.default_duration_hours
-        yield HoursBox(str(min(usual, max(self.left, 1))), id="hours")
+        yield HoursBox(str(min(usual, max(self.left, 1))), answers="ynw", id="hours")
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -186,17 +185,26 @@ class Extend(Question):
             ),
         ]
 
+    def answers(self) -> list[Line]:
+        problem = [line(Span(self._problem, "attention"))] if self._problem else []
+        return [*problem, *super().answers()]
+
+    @on(Input.Changed, "#hours")
+    def _hours_changed(self) -> None:
+        self._tell("")
+
     def request(self) -> Request:
         reason = self.query_one("#reason", Input).value.strip()
-        return Request(self.operation, self.target, reason, self._hours())
+        return Request(self.operation, self.target, reason, self.query_one(HoursBox).hours)
 
     def action_confirm(self) -> None:
-        hours = self._hours()
+        hours = self.query_one(HoursBox).hours
         if hours is None or not 1 <= hours <= self.left:
-            self.dashboard.announce(f"Hours: 1 to {self.left} are possible.", problem=True)
+            possible = f"a whole number from 1 to {self.left} is possible" if self.left else "none are left"
+            self._tell(f"Hours: {possible}.")
             return
         super().action_confirm()
 
-    def _hours(self) -> int | None:
-        text = self.query_one(HoursBox).value.strip()
-        return int(text) if text.isdigit() else None
+    def _tell(self, problem: str) -> None:
+        self._problem = problem
+        self.write_answers()

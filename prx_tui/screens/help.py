@@ -11,8 +11,8 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 
 from prx_tui.actions import Action
-from prx_tui.view.keys import help_lines
-from prx_tui.widgets.lines import Lines, Scroller
+from prx_tui.view.keys import help_paragraphs
+from prx_tui.widgets.lines import Paragraphs, Scroller
 
 
 class HelpScreen(ModalScreen[None]):
@@ -30,10 +30,10 @@ class HelpScreen(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog", classes="wide"), Scroller():
-            yield Lines(id="help")
+            yield Paragraphs(id="help")
 
     def on_mount(self) -> None:
-        self.query_one("#help", Lines).show(help_lines(self._actions))
+        self.query_one(Paragraphs).show(help_paragraphs(self._actions))
         self.query_one(Scroller).focus()
 
     def action_close(self) -> None:

@@ -12,8 +12,8 @@ from textual.screen import ModalScreen
 from prx_engine.records import Experiment, Preview
 from prx_tui.operations import name
 from prx_tui.view.preview import preview_lines
-from prx_tui.view.spans import Line, Span, line, wrap
-from prx_tui.widgets.lines import Lines, Scroller
+from prx_tui.view.spans import Line, Paragraph, Span, line
+from prx_tui.widgets.lines import Paragraphs, Scroller
 
 if TYPE_CHECKING:
     from prx_tui.app import Dashboard
@@ -31,7 +31,7 @@ class PreviewScreen(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog", classes="wide"), Scroller():
-            yield Lines(id="preview")
+            yield Paragraphs(id="preview")
 
     def on_mount(self) -> None:
         self.query_one(Scroller).focus()
@@ -40,9 +40,6 @@ class PreviewScreen(ModalScreen[None]):
         board.start_job(
             lambda engine: engine.preview(self.target.experiment_id), self._show, self._show_problem
         )
-
-    def on_resize(self) -> None:
-        self._write()
 
     def action_close(self) -> None:
         self.dismiss(None)
@@ -58,11 +55,11 @@ class PreviewScreen(ModalScreen[None]):
     def _write(self) -> None:
         if not self.is_mounted:
             return
-        width = min(self.app.size.width - 4, 100) - 6
         heading = line(Span(f"Preview of {name(self.target)}", "strong"))
-        lines: list[Line] = []
-        for paragraph in (heading, (), *self._found, (), line(Span("esc", "key"), " close")):
-            lines += wrap(
-                paragraph, width, " " * 12 if paragraph and paragraph[0].text.endswith("  ") else ""
-            )
-        self.query_one("#preview", Lines).show(lines)
+        lines = [heading, (), *self._found, (), line(Span("esc", "key"), " close")]
+        self.query_one(Paragraphs).show([Paragraph(one, _indent(one)) for one in lines])
+
+
+def _indent(one: Line) -> str:
+    """Return what stands below the name of a figure."""
+    return " " * len(one[0].text) if one and one[0].text.endswith("  ") else ""

@@ -61,21 +61,22 @@ def sequential_picture(
         height: of everything, in lines.
         legend: whether to say below what the marks mean.
     """
-    points = _Points(details)
+    points = _Points(details, now)
     if not points.anything:
         return [line(Span("No look was held yet, and it is too early to tell those to come.", "dim"))]
     below = [piece for one in _legend(details, now) for piece in wrap(one, width, "  ")] if legend else []
     # An odd number of lines and the axis: zero is on a line of its own.
     tall = height - len(below) - (height - len(below)) % 2
-    drawn = chart(points.series(), points.axis(now), width, tall, Scale(-points.top, points.top, 1))
+    drawn = chart(points.series(), points.axis(), width, tall, Scale(-points.top, points.top, 1))
     return [*drawn, *below] if drawn else below
 
 
 class _Points:
     """What the sequential picture is made of; x is in days since the creation."""
 
-    def __init__(self, details: ExperimentDetails) -> None:
+    def __init__(self, details: ExperimentDetails, now: datetime) -> None:
         self._experiment = details.experiment
+        self._now = now if details.experiment.active else None
         self._looks = details.looks
         self._harm = details.harm_looks
         forecast = details.forecast if details.experiment.active else None
@@ -89,6 +90,8 @@ class _Points:
         self.top = min(max([_LEAST_Z, *needed]), _MOST_Z)
         times = [look.at for look in (*self._looks, *self._harm)]
         times += [look.at for look in (*self._to_come, *self._harm_to_come)]
+        if self._now is not None:
+            times.append(min(self._now, details.experiment.max_end_at))
         self.end = max([details.experiment.created_at + _DAY, *times])
 
     @property
@@ -102,17 +105,18 @@ class _Points:
         lines += self._boundary(self._harm, self._harm_to_come, -1, "regression", "bad", dash=1)
         return [*lines, *self._marks()]
 
-    def axis(self, now: datetime) -> Axis:
+    def axis(self) -> Axis:
         experiment = self._experiment
         end = self.end
+        # Long after the maximum the present lies beyond the picture.
+        present = self._now if self._now is not None and self._now <= end else None
+        mark = self._at(present) if present is not None else None
         ticks = [(0.0, experiment.created_at.strftime("%-d %b"))]
-        present = min(now, end)
-        if experiment.active:
-            ticks.append((self._at(present), "now"))
+        if mark is not None:
+            ticks.append((mark, "now"))
         if experiment.created_at < experiment.planned_end_at < end:
             ticks.append((self._at(experiment.planned_end_at), "planned end"))
         ticks.append((self._at(end), end.strftime("%-d %b")))
-        mark = self._at(present) if experiment.active else None
         return Axis(0.0, self._at(end), ticks, mark)
 
     def _boundary(

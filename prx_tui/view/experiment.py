@@ -249,6 +249,8 @@ def _day_words(experiment: Experiment, now: datetime) -> str:
     day = max(math.ceil((end - experiment.created_at) / _DAY), 1)
     planned = math.ceil((experiment.planned_end_at - experiment.created_at) / _DAY)
     most = math.ceil((experiment.max_end_at - experiment.created_at) / _DAY)
+    if experiment.active and now >= experiment.max_end_at:
+        return f"day {most} of at most {most}, overdue"
     return f"day {day} of {planned} (at most {most})"
 
 

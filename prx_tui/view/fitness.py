@@ -8,7 +8,7 @@ from typing import Final
 
 from prx_engine.dimensions import DIMENSIONS
 from prx_engine.records import DeploymentFitness, DimensionScore, FitnessScore, HistoryDay
-from prx_tui.formatting import half_up, percent
+from prx_tui.formatting import change, half_up, percent
 from prx_tui.view.chart import Axis, Series, chart
 from prx_tui.view.spans import Line, Span, Tone, fit, line, wrap
 from prx_tui.view.sparkline import common_scale, sparkline
@@ -17,7 +17,7 @@ SPANS: Final = (7, 30, 90)
 """Days of history that can be shown."""
 
 _SPARK_WIDTH: Final = 14
-_TREND_GLYPHS: Final = {"improving": "↗", "declining": "↘", "stable": "→"}
+_TREND_GLYPHS: Final = {"improving": "↗ ", "declining": "↘ ", "stable": ""}
 _NAME_WIDTH: Final = max(len(name) for name in DIMENSIONS)
 
 
@@ -53,9 +53,7 @@ def trend_words(deployment: DeploymentFitness) -> str:
     if deployment.change is None or deployment.trend is None:
         return "Trend: not known yet; it needs enough sessions now and 7 days ago."
     glyph = _TREND_GLYPHS[deployment.trend]
-    return (
-        f"Trend: {glyph} {deployment.trend}, {half_up(deployment.change, 3, signed=True)} against 7 days ago"
-    )
+    return f"Trend: {glyph}{deployment.trend}, {change(deployment.change, 3)} against 7 days ago"
 
 
 def history_chart(history: Sequence[HistoryDay], threshold: float, width: int, height: int) -> list[Line]:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from prx_engine.records import DeploymentFitness, HistoryDay
-from prx_tui.formatting import half_up
+from prx_tui.formatting import change, half_up
 from prx_tui.snapshot import Snapshot
 from prx_tui.view.spans import Line, Span, fit, join_fitting, line, width_of
 from prx_tui.view.sparkline import common_scale, sparkline
@@ -16,7 +16,8 @@ from prx_tui.view.status import ATTENTION_GLYPH, Checking, notices
 _SPARK_DAYS: Final = 14
 _FRESH_SECONDS: Final = 10
 _LEAST_NOTE: Final = 22
-_TREND_GLYPHS: Final = {"improving": "↗", "declining": "↘", "stable": "→"}
+_TREND_GLYPHS: Final = {"improving": "↗ ", "declining": "↘ ", "stable": ""}
+"""An arrow before a number that hardly changes would read as what the fitness will be."""
 
 
 def needing_attention(snapshot: Snapshot, now: datetime, checking: Checking) -> int:
@@ -104,7 +105,7 @@ def fitness_words(deployment: DeploymentFitness, history: Sequence[HistoryDay]) 
         )
     if deployment.trend and deployment.change is not None:
         glyph = _TREND_GLYPHS[deployment.trend]
-        parts.append(f" {glyph} {half_up(deployment.change, 2, signed=True)} in 7 d")
+        parts.append(f" {glyph}{change(deployment.change, 2)} over 7 d")
     return line(*parts)
 
 

@@ -28,6 +28,18 @@ Line = tuple[Span, ...]
 """One line of a screen."""
 
 
+class Paragraph(NamedTuple):
+    """A line that may be broken into several.
+
+    Attributes:
+        line: as it stands where there is room for all of it.
+        indent: stands before every further line.
+    """
+
+    line: Line
+    indent: str = ""
+
+
 def line(*parts: str | Span | Line) -> Line:
     """Return a line from texts, spans and lines."""
     spans: list[Span] = []

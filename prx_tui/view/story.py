@@ -59,8 +59,9 @@ def story(
         return [*found, *_standing(experiment)]
     forecast = details.forecast if details else None
     outlook = forecast_sentence(forecast, experiment) if forecast else _rough_forecast(experiment, now)
-    if experiment.blocked_by:
-        # What stands in the way has been said; chances would speak as if it were the sessions that lack.
+    if experiment.blocked_by or now >= experiment.max_end_at:
+        # What stands in the way has been said; chances would speak as if it were the sessions that lack,
+        # and of a time to come that has gone by.
         outlook = ""
     fate = "" if brief and outlook else _fate(experiment, now, decides)
     return [
@@ -82,7 +83,7 @@ def full_story(
     """Return the whole story, and what more there is to say about the chances."""
     lines = story(experiment, now, enabled=enabled, decides=decides, checking=checking, details=details)
     forecast = details.forecast if details else None
-    more = detectable_sentence(forecast) if forecast else None
+    more = detectable_sentence(forecast) if forecast and now < experiment.max_end_at else None
     return [*lines, line(Span(more, "dim"))] if more else lines
 
 
@@ -137,15 +138,19 @@ def _collecting(experiment: Experiment) -> str:
 
 
 def _fate(experiment: Experiment, now: datetime, decides: bool) -> str:
-    """Return what happens at the planned end."""
-    left = experiment.planned_end_at - now
-    end = f"Planned end {_date(experiment.planned_end_at)}" + (
-        f", in {hours(left)}" if left > timedelta() else ""
-    )
-    if experiment.planned_end_at < experiment.max_end_at:
-        words = f"{end}; undecided then, it is extended, until {_date(experiment.max_end_at)} at most."
+    """Return what happens at the planned end, or what will now that it has passed."""
+    planned, most = _date(experiment.planned_end_at), _date(experiment.max_end_at)
+    if now >= experiment.max_end_at:
+        words = f"The maximum, {most}, has passed: the next check decides; undecided, control stays."
+    elif now >= experiment.planned_end_at:
+        words = f"The planned end, {planned}, has passed: undecided at the next check, it is extended,"
+        words += f" until {most} at most."
+    elif experiment.planned_end_at < experiment.max_end_at:
+        words = f"Planned end {planned}, in {hours(experiment.planned_end_at - now)};"
+        words += f" undecided then, it is extended, until {most} at most."
     else:
-        words = f"{end}, the maximum; undecided then, control stays."
+        words = f"Planned end {planned}, in {hours(experiment.planned_end_at - now)}, the maximum;"
+        words += " undecided then, control stays."
     if not decides:
         words += " A conclusion waits for you as a verdict: the engine may not decide alone."
     return words

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from textual.app import RenderResult
 from textual.containers import VerticalScroll
+from textual.geometry import Size
 from textual.widget import Widget
 
-from prx_tui.view.spans import Line
+from prx_tui.view.spans import Line, Paragraph, wrap
 from prx_tui.widgets.painting import painted_lines
 
 
@@ -40,6 +41,34 @@ class Lines(Widget):
 
     def render(self) -> RenderResult:
         return self._content
+
+
+class Paragraphs(Widget):
+    """Paragraphs, broken between words at the edge of the widget, whatever its width."""
+
+    DEFAULT_CSS = """
+    Paragraphs { width: 1fr; height: auto; text-wrap: nowrap; text-overflow: clip; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id, markup=False)
+        self._paragraphs: tuple[Paragraph, ...] = ()
+
+    def show(self, paragraphs: Sequence[Paragraph]) -> None:
+        """Show paragraphs; nothing is painted if they are the same as before."""
+        if (new := tuple(paragraphs)) != self._paragraphs:
+            self._paragraphs = new
+            self.refresh(layout=True)
+
+    def wrapped(self, width: int) -> list[Line]:
+        """Return the lines that stand in so many cells."""
+        return [piece for one in self._paragraphs for piece in wrap(one.line, width, one.indent)]
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(self.wrapped(width))
+
+    def render(self) -> RenderResult:
+        return painted_lines(self.wrapped(self.content_size.width))
 
 
 class Scroller(VerticalScroll, can_focus=True):

@@ -140,6 +140,12 @@ def screen_text(board: Dashboard) -> str:
     return "\n".join(strip.text for strip in board.screen._compositor.render_strips())
 
 
+def dialog_text(board: Dashboard) -> str:
+    """Return what stands in the frame of the dialog in front, as one line."""
+    rows = [row.split("│") for row in screen_text(board).split("\n")]
+    return " ".join(" ".join(row[1] for row in rows if len(row) == 3).split())
+
+
 def told(board: Dashboard) -> str:
     """Return all announcements."""
     return "\n".join(notification.message for notification in board._notifications)

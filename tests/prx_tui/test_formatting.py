@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from prx_tui.formatting import half_up, hours, moment, p_value, percent, until, words
+from prx_tui.formatting import change, half_up, hours, moment, p_value, percent, until, words
 
 NOW = datetime(2026, 6, 1, 8, 0, tzinfo=UTC)
 
@@ -34,6 +34,14 @@ def test_numbers_are_rounded_half_up(value: float | None, digits: int, shown: st
 )
 def test_signed_numbers(value: float, shown: str) -> None:
     assert half_up(value, 2, signed=True) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0.03, "+0.03"), (-0.03, "−0.03"), (0.0, "±0.00"), (-0.004, "±0.00"), (None, "–"), (-math.inf, "−∞")],
+)
+def test_a_change_reads_as_one(value: float | None, shown: str) -> None:
+    assert change(value, 2) == shown
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,19 @@ from prx_tui.screens.experiments import ExperimentsScreen
 from prx_tui.screens.fitness import FitnessScreen
 from prx_tui.screens.help import HelpScreen
 from prx_tui.screens.preview import PreviewScreen
-from tests.prx_tui.conftest import OpenPlace, board_of, press, screen_text, settled, shows, told, until
+from prx_tui.view.spans import plain
+from prx_tui.widgets.lines import Paragraphs
+from tests.prx_tui.conftest import (
+    OpenPlace,
+    board_of,
+    dialog_text,
+    press,
+    screen_text,
+    settled,
+    shows,
+    told,
+    until,
+)
 
 
 async def test_the_list_has_the_focus_and_its_keys_move_in_it(place: OpenPlace) -> None:
@@ -226,6 +238,23 @@ async def test_actions_on_one_experiment_open_their_dialogs(place: OpenPlace, fr
         assert "no promotion of it is applied" in told(board)
 
 
+async def test_announcements_cover_no_question_and_are_not_lost(place: OpenPlace) -> None:
+    board = place().dashboard()
+    async with board.run_test(size=(80, 24), notifications=True) as pilot:
+        await settled(pilot)
+        await press(pilot, "y", "y", "y")
+        await until(pilot, lambda: "Copied" in screen_text(board), "the announcement")
+        await press(pilot, "p")
+        board.announce("News of the meantime")
+        await pilot.pause()
+        for part in board.screen.query("#question, #answers").results(Paragraphs):
+            lines = map(plain, part.wrapped(part.content_size.width))
+            assert [one for one in lines if one not in screen_text(board)] == []
+        assert "News" not in screen_text(board)
+        await press(pilot, "n")
+        await until(pilot, lambda: "News of the meantime" in screen_text(board), "the news")
+
+
 async def test_a_preview_shows_what_a_look_would_find(place: OpenPlace) -> None:
     board = place().dashboard()
     async with board.run_test(size=(120, 40)) as pilot:
@@ -283,6 +312,22 @@ async def test_help_has_every_action_and_the_palette_what_is_possible(place: Ope
         text = screen_text(board)
         missing = {one.id for one in actions if one.palette and one.title not in text}
         assert missing <= {"rollback", "clear_filter"}
+
+
+@pytest.mark.parametrize("width", [80, 40])
+async def test_help_loses_nothing_on_a_narrow_terminal(place: OpenPlace, width: int) -> None:
+    board = place("empty").dashboard()
+    async with board.run_test(size=(width, 120)) as pilot:
+        await settled(pilot)
+        await press(pilot, "question_mark")
+        text = dialog_text(board)
+        for meaning in (
+            *(one.title for one in available("experiments", read_only=False)),
+            "control (today's configuration) and treatment (the proposed one)",
+            "assigned to each arm; “of 100” while fewer than 100 are scored",
+            "what z, the lead in standard errors, has to cross for an experiment to end",
+        ):
+            assert meaning in text
 
 
 async def test_the_footer_offers_what_is_possible_under_the_cursor(place: OpenPlace) -> None:

@@ -8,13 +8,14 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+from prx_engine.ids import short
 from prx_engine.records import Experiment
 from prx_tui.app import Dashboard
 from prx_tui.screens.dialogs import Confirm, Extend, Question
 from prx_tui.screens.experiments import ExperimentsScreen
 from prx_tui.view.spans import plain
-from prx_tui.widgets.lines import Lines
-from tests.prx_tui.conftest import OpenPlace, Place, board_of, press, settled, shows, told, until
+from prx_tui.widgets.lines import Paragraphs
+from tests.prx_tui.conftest import OpenPlace, Place, board_of, dialog_text, press, settled, shows, told, until
 
 
 def now_of(place: Place, experiment_id: str) -> Experiment:
@@ -22,11 +23,15 @@ def now_of(place: Place, experiment_id: str) -> Experiment:
 
 
 def question(board: Dashboard) -> str:
-    return " ".join(plain(one) for one in board.screen.query_one("#question", Lines).lines)
+    return written(board, "#question")
 
 
 def answers(board: Dashboard) -> str:
-    return " ".join(plain(one) for one in board.screen.query_one("#answers", Lines).lines)
+    return written(board, "#answers")
+
+
+def written(board: Dashboard, place: str) -> str:
+    return " ".join(plain(one) for one in board.screen.query_one(place, Paragraphs).wrapped(1000))
 
 
 def cursor_of(pilot: Pilot[None]) -> str:
@@ -43,9 +48,7 @@ async def test_the_question_says_what_will_happen_and_only_y_does_it(place: Open
         await settled(pilot)
         target = cursor_of(pilot)
         await press(pilot, "c")
-        it = now_of(spot, target)
-        sessions = f"{it.control_sessions} + {it.treatment_sessions} sessions"
-        assert f"{sessions}; all traffic returns to control." in question(board)
+        assert question(board).endswith(f"(…{short(target)})? All traffic returns to control.")
         await press(pilot, "enter")
         assert shows(board, Confirm)
         assert now_of(spot, target).status == "running"
@@ -106,12 +109,38 @@ async def test_extending_asks_for_hours_and_says_how_many_are_left(place: OpenPl
         assert board.screen.query_one("#hours", Input).value == "168"
         await press(pilot, *("backspace",) * 3, *"600", "y")
         assert shows(board, Extend)
-        assert "1 to 552 are possible" in told(board)
-        await press(pilot, *("backspace",) * 3, *"48", "enter")
+        assert "a whole number from 1 to 552 is possible" in answers(board)
+        await press(pilot, *("backspace",) * 3)
+        assert "is possible" not in answers(board)
+        await press(pilot, *"48", "enter")
         assert shows(board, Extend)
         await press(pilot, "y")
         await until(pilot, lambda: "Extended" in told(board), "the announcement")
         assert (now_of(spot, target).planned_end_at - before).total_seconds() == 48 * 3600
+
+
+@pytest.mark.parametrize("key", ["c", "e", "p", "r"])
+async def test_a_low_terminal_shows_how_to_answer_and_scrolls_the_question(
+    place: OpenPlace, key: str
+) -> None:
+    board = place().dashboard()
+    async with board.run_test(size=(40, 10)) as pilot:
+        await settled(pilot)
+        await press(pilot, key, *("down",) * 9)
+        text = dialog_text(board)
+        assert text.endswith("n or esc leave it w say why")
+        assert question(board).split()[-1] in text
+
+
+@pytest.mark.parametrize("typed", ["1e9", "4.5", "-3", "²", "", "9" * 40])
+async def test_what_is_no_number_of_hours_is_seen_and_refused(place: OpenPlace, typed: str) -> None:
+    board = place().dashboard()
+    async with board.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        await press(pilot, "e", *("backspace",) * 3, *typed, "y")
+        assert shows(board, Extend)
+        assert board.screen.query_one("#hours", Input).value == typed
+        assert "a whole number from 1 to 552 is possible" in answers(board)
 
 
 async def test_letters_of_a_reason_do_not_answer_an_extension(place: OpenPlace) -> None:

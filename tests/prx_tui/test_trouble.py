@@ -238,10 +238,10 @@ async def test_telemetry_that_cannot_be_followed_is_shown_and_what_it_refuses_is
     log.write_text('{"session_id": "a", "thumbs_upp": 1}\n{"session_id": "b", "thumbs_upp": 1}\n')
     poll, failing = TelemetryFollower.poll, [True]
 
-    def failing_poll(self: TelemetryFollower, stop: Callable[[], bool]) -> ImportReport:
+    def failing_poll(self: TelemetryFollower, *asked: Callable[[], bool]) -> ImportReport:
         if failing[0]:
             raise OSError("no luck [/]")
-        return poll(self, stop)
+        return poll(self, *asked)
 
     monkeypatch.setattr(TelemetryFollower, "poll", failing_poll)
     board = spot.dashboard()

@@ -277,6 +277,12 @@ def test_one_experiment_says_what_happens_next(run: Prx) -> None:
     assert "a decision still needs 100 of 100 control sessions and 100 of 100 treatment sessions" in told
     run.now(WEEK_LATER)
     assert "overdue 6 d" in run.done("experiments", "--id", identifier)
+    assert "Forecast" in run.done("experiments", "--id", identifier, "--details")
+    run.now("2026-11-30T00:00:00Z")
+    told = run.done("experiments", "--id", identifier, "--details")
+    assert "its maximum, 2026-07-01 00:00 UTC, has passed: the next check decides" in told
+    assert "still needs" not in told
+    assert "Forecast" not in told
 
 
 def test_details_have_a_section_for_everything(run: Prx) -> None:

@@ -65,6 +65,13 @@ def test_a_decline_has_a_sign_that_scripts_can_read(run: Prx) -> None:
     assert run.done("fitness").endswith("Trend (last 7 days): -0.03 (declining)\n")
 
 
+def test_no_change_reads_as_a_change(run: Prx) -> None:
+    run.now(NOW)
+    run.done("import", "-", input=lines("2026-06-01", EXAMPLE) + lines("2026-06-08", EXAMPLE))
+    assert run.done("fitness").endswith("Trend (last 7 days): +0.00 (stable)\n")
+    assert ", ±0.00 against 7 days ago (stable)" in run.done("status")
+
+
 def test_too_few_sessions_say_how_many_are_missing(run: Prx) -> None:
     run.now(NOW)
     run.done("import", "-", input=lines("2026-06-08", EXAMPLE, 3))

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
+import pty
 import re
 import runpy
 import shutil
 import signal
 import sqlite3
+import struct
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -74,6 +78,41 @@ def test_alone_and_not_on_a_terminal_it_prints_help(run: Prx) -> None:
     result = run()
     assert (result.exit_code, result.stdout) == (2, "")
     assert "Usage: prx" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("term", "size", "told"),
+    [
+        ("dumb", (24, 80), "TERM is dumb: set TERM, or "),
+        ("unknown", (24, 80), "TERM is unknown: set TERM, or "),
+        ("xterm", (0, 0), "a terminal that tells its size; "),
+    ],
+)
+@pytest.mark.parametrize("args", [(), ("dashboard",), ("demo",)], ids=" ".join)
+def test_a_terminal_that_can_show_no_screen_is_refused(
+    run: Prx, args: tuple[str, ...], term: str, size: tuple[int, int], told: str
+) -> None:
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
+    apart = {"PRX_NOW", "COLUMNS", "LINES"}
+    environment = {name: value for name, value in os.environ.items() if name not in apart} | {"TERM": term}
+    try:
+        done = subprocess.run(
+            [*PROGRAM, *args],
+            stdin=follower,
+            stdout=follower,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            env=environment,
+        )
+    finally:
+        os.close(leader)
+        os.close(follower)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("prx: the ")
+    assert told in line
 
 
 def test_a_group_alone_prints_help(run: Prx) -> None:

@@ -86,6 +86,20 @@ def test_what_lies_beyond_the_picture_is_marked_at_its_edge(engine: Engine) -> N
     assert "▼" in "".join(drawn)
 
 
+def test_long_after_the_maximum_nothing_is_told_of_chances_and_now_is_not_in_the_picture(
+    engine: Engine,
+) -> None:
+    details = details_of(engine, ROUTING)
+    late = NOW + timedelta(days=170)
+    assert "now" in text(sequential_picture(details, NOW, 76, 14))
+    drawn = text(sequential_picture(details, late, 76, 14, legend=False))
+    assert "now" not in drawn
+    assert "28 Jun" in drawn
+    full = text(full_story(details.experiment, late, enabled=True, decides=True, details=details))
+    assert "would win" not in full
+    assert "sessions a day" not in full
+
+
 @pytest.mark.parametrize("size", [(20, 4), (8, 2), (60, 3)])
 def test_without_room_there_is_no_picture(engine: Engine, size: tuple[int, int]) -> None:
     assert "┤" not in text(sequential_picture(details_of(engine, ROUTING), NOW, *size))

@@ -14,7 +14,8 @@ from prx_engine.records import Experiment, Interval, Look, Variant
 from prx_tui.operations import OPERATIONS, hours_left, state
 from prx_tui.view import experiments as listing
 from prx_tui.view.experiment import change_lines, event_lines, lifecycle_bar, look_lines, title
-from prx_tui.view.fitness import dimension_rows, headline, history_chart
+from prx_tui.view.fitness import dimension_rows, headline, history_chart, trend_words
+from prx_tui.view.header import fitness_words
 from prx_tui.view.spans import Line, plain
 from prx_tui.view.status import Checking, notices, status_cell
 from prx_tui.view.story import story
@@ -125,6 +126,22 @@ def test_the_first_lines_say_what_happens_next_and_why(fresh: Experiment) -> Non
     assert "A conclusion waits for you as a verdict" in told(fresh, decides=False)
     last = told(like(fresh, planned_end_at=fresh.max_end_at))
     assert "the maximum; undecided then, control stays." in last
+
+
+def test_what_lies_in_the_past_is_not_told_as_ahead(fresh: Experiment) -> None:
+    planned = told(fresh, timedelta(days=8))
+    assert (
+        "The planned end, 8 Jun 00:00, has passed: undecided at the next check, it is extended,"
+        " until 1 Jul 00:00 at most." in planned
+    )
+    looked = like(fresh, control_fitness=fresh.control_fitness.model_copy(update={"sessions": 9}))
+    for late in (fresh, looked, like(fresh, planned_end_at=fresh.max_end_at)):
+        overran = told(late, timedelta(days=183))
+        assert overran.endswith(
+            "The maximum, 1 Jul 00:00, has passed: the next check decides; undecided, control stays."
+        )
+    bar = plain(lifecycle_bar(fresh, NOW + timedelta(days=183), 120))
+    assert "day 30 of at most 30, overdue" in bar
 
 
 def test_an_ended_experiment_says_how_and_with_what_consequence(fresh: Experiment) -> None:
@@ -278,6 +295,12 @@ def test_operations_know_what_is_possible(fresh: Experiment) -> None:
     assert state(fresh) != state(like(fresh, verdict="regression"))
 
 
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_question_that_stays_open_says_nothing_that_grows_old(fresh: Experiment, operation: str) -> None:
+    more = like(fresh, control_sessions=9_001, treatment_sessions=9_002)
+    assert OPERATIONS[operation].question(more) == OPERATIONS[operation].question(fresh)
+
+
 def test_fitness_without_sessions_says_what_is_missing(engine: Engine) -> None:
     deployment, history = engine.fitness(), engine.history(7)
     shown = text(headline(deployment, 78))
@@ -286,3 +309,21 @@ def test_fitness_without_sessions_says_what_is_missing(engine: Engine) -> None:
     assert history_chart(history, 0.5, 78, 10) == []
     for width in (60, 78, 200):
         assert max(len(plain(one)) for one in dimension_rows(deployment, history, width)) <= max(width, 78)
+
+
+@pytest.mark.parametrize(
+    ("change", "trend", "head", "sentence"),
+    [
+        (0.0001, "stable", " ±0.00 over 7 d", "Trend: stable, ±0.000 against"),
+        (0.031, "improving", " ↗ +0.03 over 7 d", "Trend: ↗ improving, +0.031 against"),
+        (-0.031, "declining", " ↘ −0.03 over 7 d", "Trend: ↘ declining, −0.031 against"),
+    ],
+)
+def test_a_change_of_fitness_is_not_taken_for_a_fitness(
+    engine: Engine, change: float, trend: str, head: str, sentence: str
+) -> None:
+    deployment = engine.fitness().model_copy(
+        update={"change": change, "trend": trend, "missing_sessions": None}
+    )
+    assert plain(fitness_words(deployment, [])).endswith(head)
+    assert trend_words(deployment).startswith(sentence)

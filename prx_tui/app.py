@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
+import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
@@ -89,10 +93,33 @@ def run_dashboard(
         engine_factory = default_engine(database, read_only=read_only)
     app = Dashboard(engine_factory, read_only=read_only, grace=grace)
     try:
-        app.run()
+        with _closing_in_order(app):
+            app.run()
     finally:
         _collect_garbage_again()
     return app.return_code or 0
+
+
+@contextmanager
+def _closing_in_order(app: Dashboard) -> Iterator[None]:
+    """Let a terminal that is closed, or a request to end, close the dashboard.
+
+    An exception out of the signal's handler would end the loop and leave its threads reading for ever.
+    """
+
+    def close(number: int, frame: object) -> None:
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            sys.exit(128 + number)
+        loop.call_soon_threadsafe(partial(app.exit, return_code=128 + number))
+
+    before = {number: signal.signal(number, close) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _collect_garbage_again() -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
 from prx_engine import Engine
 from prx_tui.app import Dashboard, default_engine, run_dashboard
 from tests.prx_tui.conftest import POLL_SECONDS, OpenPlace, screen_text, settled, until
+from tests.support.terminals import Terminal, benchmark_environment, python
 
 
 def test_a_clock_that_stands_still_is_refused(
@@ -85,3 +88,18 @@ async def test_a_light_terminal_gets_a_light_theme(
     async with board.run_test(size=(80, 24)) as pilot:
         await settled(pilot)
         assert board.current_theme.dark is dark
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("command", ["dashboard", "demo"])
+def test_a_closed_terminal_or_a_request_to_end_closes_it(
+    tmp_path: Path, command: str, number: signal.Signals
+) -> None:
+    Engine.open(tmp_path / "prx.db", config=tmp_path / "none.toml").close()
+    environment = benchmark_environment(
+        PRX_DATABASE_URL=str(tmp_path / "prx.db"), PRX_CONFIG=str(tmp_path / "none.toml")
+    )
+    program = python("import sys; from prx_tui.cli import main; main()", command)
+    with Terminal(program, (100, 30), environment) as terminal:
+        terminal.read_until("q quit")
+        assert terminal.end_of(number) == 128 + number

@@ -114,6 +114,15 @@ class Terminal:
         assert self.read(10), f"no answer to {key}"
         return time.perf_counter() - start
 
+    def end_of(self, number: signal.Signals, timeout: float = 60.0) -> int:
+        """Send the program a signal, and return its exit code once it has ended."""
+        self._process.send_signal(number)
+        end = time.perf_counter() + timeout
+        while self._process.poll() is None:
+            assert time.perf_counter() < end, "it does not end"
+            self.read(0.05)
+        return self._process.returncode
+
     def cpu_seconds(self) -> float:
         """Return the processor time that the program has taken so far."""
         text = Path(f"/proc/{self._process.pid}/stat").read_text()

@@ -107,13 +107,15 @@ class ExperimentsScreen(TargetScreen):
         for tab in view.TABS:
             needing = sum(bool(e.notices) for e in entries if view.in_tab(e.experiment, tab))
             names.append((tab, f"{counts[tab]}{f' {ATTENTION_GLYPH}{needing}' if needing else ''}"))
+        read = sum(view.in_tab(entry.experiment, self.tab) for entry in entries)
         self.query_one(TabBar).show_tabs(
-            names, self.tab, self.app.size.width - 2, self._note(counts[self.tab], shown)
+            names, self.tab, self.app.size.width - 2, self._note(counts[self.tab], read, shown)
         )
 
-    def _note(self, count: int, shown: int) -> Line:
+    def _note(self, count: int, read: int, shown: int) -> Line:
         if self.filter_text:
-            return line(Span(f"{shown} of {count} match “{self.filter_text}”", "strong"))
+            older = f", {count - read} older not searched" if read < count else ""
+            return line(Span(f"{shown} of {read} match “{self.filter_text}”{older}", "strong"))
         if shown < count and self.tab != "active":
             return line(Span(f"the newest {MOST_OF_A_STATUS} of a status", "dim"))
         if self.order.by == view.DEFAULT_ORDER:

@@ -98,6 +98,19 @@ async def test_the_filter_filters_while_typing_and_gives_the_keys_back(place: Op
         assert "Nothing matches" in screen_text(board)
 
 
+async def test_a_filter_says_what_it_did_not_search(
+    place: OpenPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("prx_tui.snapshot.MOST_OF_A_STATUS", 1)
+    board = place().dashboard()
+    async with board.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        await press(pilot, "right_square_bracket")
+        await until(pilot, lambda: "the newest" in screen_text(board), "one of the two that converged")
+        await press(pilot, "slash", *"two")
+        await until(pilot, lambda: "0 of 1 match “two”, 1 older not searched" in screen_text(board))
+
+
 async def test_a_letter_in_the_filter_is_a_letter(place: OpenPlace) -> None:
     board = place().dashboard()
     async with board.run_test(size=(120, 40)) as pilot:

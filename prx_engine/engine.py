@@ -74,8 +74,8 @@ _AGENT_PATIENCE_SECONDS: Final = 2.0
 class Engine:
     """One deployment's experiments.
 
-    An engine may be shared between threads and survives a fork. Open it with ``Engine.open``;
-    use it as a context manager, or call ``close``.
+    An engine may be shared between threads and survives a fork while no other thread writes. Open it
+    with ``Engine.open``; use it as a context manager, or call ``close``.
     """
 
     def __init__(

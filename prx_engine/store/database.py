@@ -80,7 +80,10 @@ class _Disconnected(StoreError):
 
 
 class Store:
-    """The database of one deployment; safe to share between threads and across a fork.
+    """The database of one deployment; safe to share between threads, and across a fork.
+
+    One exception: a child whose parent forks while another thread writes inherits SQLite's lock, and can
+    never write.
 
     Args:
         url: path or ``sqlite:///…`` for SQLite, ``postgresql://…`` for PostgreSQL.

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -24,6 +22,7 @@ from prx_engine.clock import SystemClock
 from prx_engine.engine import Engine
 from prx_engine.errors import PrxError
 from prx_tui.actions import Action
+from prx_tui.ending import ending_with
 from prx_tui.screens.base import LiveScreen
 from prx_tui.screens.experiments import ExperimentsScreen
 from prx_tui.snapshot import Snapshot, View
@@ -93,33 +92,23 @@ def run_dashboard(
         engine_factory = default_engine(database, read_only=read_only)
     app = Dashboard(engine_factory, read_only=read_only, grace=grace)
     try:
-        with _closing_in_order(app):
+        with ending_with(partial(_close, app)):
             app.run()
     finally:
         _collect_garbage_again()
     return app.return_code or 0
 
 
-@contextmanager
-def _closing_in_order(app: Dashboard) -> Iterator[None]:
-    """Let a terminal that is closed, or a request to end, close the dashboard.
+def _close(app: Dashboard, code: int) -> None:
+    """Close the dashboard from a signal's handler.
 
-    An exception out of the signal's handler would end the loop and leave its threads reading for ever.
+    An exception out of it would end the loop and leave its threads reading for ever.
     """
-
-    def close(number: int, frame: object) -> None:
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
-            sys.exit(128 + number)
-        loop.call_soon_threadsafe(partial(app.exit, return_code=128 + number))
-
-    before = {number: signal.signal(number, close) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        sys.exit(code)
+    loop.call_soon_threadsafe(partial(app.exit, return_code=code))
 
 
 def _collect_garbage_again() -> None:

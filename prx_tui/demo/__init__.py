@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -35,8 +32,9 @@ def _run(seed: int) -> int:
     from prx_tui.demo.clock import GRACE
     from prx_tui.demo.deployment import throw_away_deployment
     from prx_tui.demo.history import World, make_history
+    from prx_tui.ending import ending_with
 
-    with _ending_in_order(), throw_away_deployment(seed) as deployment:
+    with ending_with(sys.exit), throw_away_deployment(seed) as deployment:
         world = World(seed, HISTORY + NEXT)
         arrivals = make_history(deployment, world, _tell)
         agent = AgentThread(deployment, world, arrivals)
@@ -45,21 +43,6 @@ def _run(seed: int) -> int:
             return run_dashboard(engine_factory=deployment.engine, grace=GRACE)
         finally:
             agent.stop()
-
-
-@contextmanager
-def _ending_in_order() -> Iterator[None]:
-    """Let a closed terminal or a request to end run what cleans up; by default nothing would."""
-
-    def end(number: int, frame: object) -> None:
-        sys.exit(128 + number)
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _tell(share: float) -> None:
